@@ -1,0 +1,5 @@
+//! shardwheel: millions of timeouts on pinned timing wheels.
+
+pub mod config;
+pub mod status;
+mod sync;

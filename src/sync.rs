@@ -1,0 +1,44 @@
+//! The one door to atomics, cells and threads: `std` in a build for use, loom in a build for
+//! models (`RUSTFLAGS="--cfg loom"`).
+//!
+//! Ground rule: no other module names `std::sync::atomic`, `std::cell::UnsafeCell` or
+//! `std::thread` in code that a model runs, so that what loom checks is the code that ships.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+
+/// A cell whose access is scoped to a closure, so that loom can see each access begin and end.
+#[cfg(loom)]
+pub(crate) use loom::cell::UnsafeCell;
+
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Lends the address for reading. The caller of the closure's dereference proves that nobody
+    /// writes meanwhile.
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    /// Lends the address for writing. The caller of the closure's dereference proves that nobody
+    /// else reads or writes meanwhile.
+    #[inline(always)]
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}
