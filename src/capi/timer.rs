@@ -1,0 +1,419 @@
+//! Timers: start, cancel, reset.
+
+use super::engine;
+use super::queue::inner;
+use super::service::sw_service;
+use super::sized;
+use super::status::{done, found, give, sw_status, sw_status::*};
+use super::types::*;
+use crate::engine::Engine;
+use crate::status::Outcome;
+use crate::types::{Callback, Spec};
+use std::cell::Cell;
+use std::ffi::c_void;
+
+/// Fills a timer's description with the default of each field: a one-shot on any shard, at once.
+///
+/// `spec`: where to; NULL does nothing. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_spec_init(spec: *mut sw_timer_spec) {
+    if spec.is_null() {
+        return;
+    }
+    let default = sw_timer_spec {
+        size: size_of::<sw_timer_spec>(),
+        delay_ns: 0,
+        period_ns: 0,
+        slack_ns: 0,
+        flags: 0,
+        shard: SW_SHARD_ANY,
+        callback: None,
+        ctx: std::ptr::null_mut(),
+        drop: None,
+        queue: std::ptr::null_mut(),
+    };
+    // SAFETY: not null, so the caller's promise.
+    unsafe { spec.write(default) };
+}
+
+/// Starts a one-shot timer.
+///
+/// `delay_ns`: from now; the whole range is accepted, and 0 is due at the shard's next turn,
+/// never inside this call. `callback`: not NULL. `ctx`: its first argument. `timer`: receives the
+/// handle, before the callback can run; may be NULL.
+///
+/// Returns `SW_OK`; `SW_INVALID`; `SW_FULL`; `SW_NO_MEMORY`; `SW_BUSY` (each shard is attached
+/// exclusively by another thread); `SW_STOPPED`; `SW_FORKED`. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_start(
+    service: *mut sw_service,
+    delay_ns: u64,
+    callback: sw_callback,
+    ctx: *mut c_void,
+    timer: *mut sw_timer,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    unsafe { start(service, Spec { delay_ns, ..Spec::default() }, callback, ctx, timer) }
+}
+
+/// Starts a one-shot timer with a deadline on the service's clock.
+///
+/// `deadline_ns`: the whole range is accepted; what lies in the past is due at the shard's next
+/// turn, never inside this call. The rest, and what it returns: as `sw_timer_start`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_start_at(
+    service: *mut sw_service,
+    deadline_ns: u64,
+    callback: sw_callback,
+    ctx: *mut c_void,
+    timer: *mut sw_timer,
+) -> sw_status {
+    let at = Spec { delay_ns: deadline_ns, flags: SW_TIMER_ABSOLUTE, ..Spec::default() };
+    // SAFETY: the caller's promise.
+    unsafe { start(service, at, callback, ctx, timer) }
+}
+
+/// Starts a periodic timer, whose first deadline is one period from now. Periods that are missed
+/// are skipped and counted in `sw_expiry.missed`; the grid stays.
+///
+/// `period_ns`: not 0. The rest, and what it returns: as `sw_timer_start`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_start_every(
+    service: *mut sw_service,
+    period_ns: u64,
+    callback: sw_callback,
+    ctx: *mut c_void,
+    timer: *mut sw_timer,
+) -> sw_status {
+    if period_ns == 0 {
+        return SW_INVALID;
+    }
+    let every = Spec { delay_ns: period_ns, period_ns, ..Spec::default() };
+    // SAFETY: the caller's promise.
+    unsafe { start(service, every, callback, ctx, timer) }
+}
+
+/// The common end of the three calls above.
+///
+/// # Safety
+/// As theirs.
+unsafe fn start(
+    service: *mut sw_service,
+    spec: Spec,
+    callback: sw_callback,
+    ctx: *mut c_void,
+    timer: *mut sw_timer,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    let Some(callback) = told(callback) else { return SW_INVALID };
+    // SAFETY: the caller's promise.
+    done(unsafe { engine.arm(&Spec { callback: Some(callback), ctx, ..spec }, timer) })
+}
+
+/// The same function with the engine's name for the expiry.
+fn told(callback: sw_callback) -> Option<Callback> {
+    // SAFETY: the two types of function differ in what a pointer points to, which the ABI does not
+    // see, and an `sw_expiry` has an `Expiry`'s layout (checked in types.rs).
+    unsafe { std::mem::transmute::<sw_callback, Option<Callback>>(callback) }
+}
+
+/// A spec as it was read.
+struct Asked {
+    spec: Spec,
+    /// It says nothing that this library does not know.
+    understood: bool,
+}
+
+/// Reads a spec; `None`: it is null or its size is wrong, so that nothing of it can be trusted.
+///
+/// # Safety
+/// `spec` is null or points to as many bytes as its `size` says.
+unsafe fn asked(spec: *const sw_timer_spec) -> Option<Asked> {
+    // SAFETY: the caller's promise.
+    let (known, understood) = unsafe {
+        let size = sized::claimed(spec)?;
+        (sized::known(spec), sized::asks_nothing_new(spec, size))
+    };
+    let spec = Spec {
+        delay_ns: known.delay_ns,
+        period_ns: known.period_ns,
+        slack_ns: known.slack_ns,
+        flags: known.flags,
+        shard: known.shard,
+        callback: told(known.callback),
+        ctx: known.ctx,
+        drop: known.drop,
+        queue: inner(known.queue),
+    };
+    Some(Asked { spec, understood })
+}
+
+/// What a refusal owes the host: `drop(ctx)`.
+fn refuse(spec: &Spec) {
+    if let Some(drop) = spec.drop {
+        // SAFETY: the host's function, called with the host's argument as it asked.
+        unsafe { drop(spec.ctx) };
+    }
+}
+
+/// Starts a timer as described.
+///
+/// `spec`: not NULL; filled by `sw_timer_spec_init` and then changed. Copied. `timer`: receives
+/// the handle, before the callback can run; may be NULL.
+///
+/// Whenever it is refused, for whatever reason, `spec->drop` has been called with `spec->ctx`,
+/// unless `spec` is NULL or its `size` is wrong.
+///
+/// Returns `SW_OK`; `SW_INVALID` (also: neither callback nor queue, flags that exclude each other
+/// or want a period, a queue of another service); `SW_FULL`; `SW_NO_MEMORY`; `SW_BUSY` (the shard
+/// is attached exclusively by another thread); `SW_STOPPED`; `SW_FORKED`. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_start_spec(
+    service: *mut sw_service,
+    spec: *const sw_timer_spec,
+    timer: *mut sw_timer,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(asked) = (unsafe { asked(spec) }) else { return SW_INVALID };
+    // SAFETY: the caller's promise.
+    match unsafe { engine(service) } {
+        // SAFETY: the caller's promise.
+        Some(engine) if asked.understood => done(unsafe { engine.arm(&asked.spec, timer) }),
+        _ => {
+            refuse(&asked.spec);
+            SW_INVALID
+        }
+    }
+}
+
+/// Starts a number of timers: all of them, or none.
+///
+/// `specs`: `count` descriptions in a row, all of one `size`, which is the distance from one to
+/// the next; NULL only if `count` is 0. Copied. `timers`: receives `count` handles, each before
+/// its callback can run; may be NULL.
+///
+/// Whenever it is refused, for whatever reason, the `drop` of each spec has been called with its
+/// `ctx`, except where its `size` is wrong.
+///
+/// Returns as `sw_timer_start_spec`. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_start_batch(
+    service: *mut sw_service,
+    specs: *const sw_timer_spec,
+    count: usize,
+    timers: *mut sw_timer,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    let engine = unsafe { engine(service) };
+    if count == 0 {
+        return if engine.is_some() { SW_OK } else { SW_INVALID };
+    }
+    // SAFETY: the caller's promise.
+    let Some(stride) = (unsafe { sized::claimed(specs) }) else { return SW_INVALID };
+    if count > isize::MAX as usize / stride {
+        return SW_INVALID;
+    }
+    let batch = Batch { specs, stride, count };
+    let mut list = SCRATCH.try_with(Cell::take).unwrap_or_default();
+    let status = match engine {
+        None => Err(SW_INVALID),
+        Some(_) if list.try_reserve(count).is_err() => Err(SW_NO_MEMORY),
+        // SAFETY: the caller's promise.
+        Some(engine) => match unsafe { batch.collect(&mut list) } {
+            false => Err(SW_INVALID),
+            // SAFETY: the caller's promise.
+            true => Ok(done(unsafe { engine.arm_batch(&list, timers) })),
+        },
+    };
+    list.clear();
+    if list.capacity() <= SCRATCH_KEPT {
+        // A thread that is ending has no place to keep it: freed then.
+        let _ = SCRATCH.try_with(|scratch| scratch.set(list));
+    }
+    status.unwrap_or_else(|status| {
+        // SAFETY: the caller's promise.
+        unsafe { batch.refuse() };
+        status
+    })
+}
+
+thread_local! {
+    /// Where a batch is translated. Kept from call to call, so that a start does not allocate once
+    /// its thread has seen a batch of the size. A start inside a start (from a drop) finds it
+    /// empty, which is slower and no more.
+    static SCRATCH: Cell<Vec<Spec>> = const { Cell::new(Vec::new()) };
+}
+
+/// Most specs that a thread keeps room for between calls (5 MB).
+const SCRATCH_KEPT: usize = 1 << 16;
+
+/// The host's array of specs, which may be larger each than this library's.
+struct Batch {
+    specs: *const sw_timer_spec,
+    stride: usize,
+    count: usize,
+}
+
+impl Batch {
+    /// Each spec in turn; `None` where its size is not the stride.
+    ///
+    /// # Safety
+    /// `specs` points to `count` times `stride` bytes.
+    unsafe fn read(&self) -> impl Iterator<Item = Option<Asked>> {
+        (0..self.count).map(|index| {
+            let spec = self.specs.wrapping_byte_add(index * self.stride);
+            // SAFETY: within the array; one that claims more than the stride is not read.
+            unsafe { if sized::claimed(spec) == Some(self.stride) { asked(spec) } else { None } }
+        })
+    }
+
+    /// All specs in the engine's words; false if one of them cannot be.
+    ///
+    /// # Safety
+    /// As `read`.
+    unsafe fn collect(&self, list: &mut Vec<Spec>) -> bool {
+        // SAFETY: the caller's promise.
+        for asked in unsafe { self.read() } {
+            match asked {
+                Some(Asked { spec, understood: true }) => list.push(spec),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Drops each spec that can be read.
+    ///
+    /// # Safety
+    /// As `read`.
+    unsafe fn refuse(&self) {
+        // SAFETY: the caller's promise.
+        for asked in unsafe { self.read() }.flatten() {
+            refuse(&asked.spec);
+        }
+    }
+}
+
+/// Cancels a timer. Lock-free, never waits.
+///
+/// Returns `SW_OK` (it will not run again, and is not running); `SW_RUNNING` (its callback is
+/// running now; a periodic timer will not run again); `SW_NOT_FOUND` (it had ended before);
+/// `SW_INVALID` (NULL service, or no handle of it); `SW_BUSY` (the shard is attached exclusively
+/// by another thread); `SW_STOPPED`; `SW_FORKED`. With `SW_OK` the timer's drop has run, on this
+/// thread. In a periodic timer's own callback: `SW_OK`. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_cancel(service: *mut sw_service, timer: sw_timer) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    found(engine.cancel(timer))
+}
+
+/// Cancels a timer, then waits until its callback is not running and its drop has run. What the
+/// callback wrote is then visible here.
+///
+/// Returns `SW_OK` (a run was prevented); `SW_RUNNING` (it waited for the last run);
+/// `SW_NOT_FOUND` (all was over); `SW_WOULD_DEADLOCK` (in the timer's own callback, or the wait
+/// would close a circle: it will not run again, but may be running); and as `sw_timer_cancel`.
+/// Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_cancel_wait(
+    service: *mut sw_service,
+    timer: sw_timer,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    found(engine.cancel_wait(timer))
+}
+
+/// Cancels a number of timers, each as `sw_timer_cancel` does.
+///
+/// `timers`: `count` handles, of which any may have ended; NULL only if `count` is 0.
+/// `cancelled`: receives for how many of them `sw_timer_cancel` would have returned `SW_OK`; may
+/// be NULL.
+///
+/// Returns `SW_OK`; `SW_INVALID`; `SW_BUSY`; `SW_STOPPED`; `SW_FORKED`. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_cancel_batch(
+    service: *mut sw_service,
+    timers: *const sw_timer,
+    count: usize,
+    cancelled: *mut usize,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    let timers = match count {
+        0 => &[],
+        _ if timers.is_null() || count > isize::MAX as usize / size_of::<sw_timer>() => {
+            return SW_INVALID;
+        }
+        // SAFETY: not null and of a size that can be, so the caller's promise.
+        _ => unsafe { std::slice::from_raw_parts(timers, count) },
+    };
+    // SAFETY: the caller's promise.
+    unsafe { give(engine.cancel_batch(timers), cancelled) }
+}
+
+/// Moves a timer's deadline; handle, shard and `ctx` stay. Of a periodic timer a new grid begins.
+///
+/// `delay_ns`: from now; the whole range is accepted.
+///
+/// Returns `SW_OK` (armed; inside the timer's own callback: again); `SW_RUNNING` (a one-shot's
+/// callback runs, seen from elsewhere: unchanged); `SW_NOT_FOUND` (it had ended); `SW_FULL` (a
+/// running one-shot, whose room another has taken); `SW_INVALID`; `SW_BUSY` (the shard is attached
+/// exclusively by another thread); `SW_STOPPED`; `SW_FORKED`. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_reset(
+    service: *mut sw_service,
+    timer: sw_timer,
+    delay_ns: u64,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    found(engine.reset_after(timer, delay_ns))
+}
+
+/// As `sw_timer_reset`, to a deadline on the service's clock.
+///
+/// `deadline_ns`: the whole range is accepted; what lies in the past is due at the next turn.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_reset_at(
+    service: *mut sw_service,
+    timer: sw_timer,
+    deadline_ns: u64,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    found(engine.reset_at(timer, deadline_ns))
+}
+
+/// How long a timer still has.
+///
+/// `remaining_ns`: receives the time to its deadline, 0 when it is due; not NULL.
+///
+/// Returns `SW_OK`; `SW_RUNNING` or `SW_NOT_FOUND`, and nothing is written; `SW_INVALID`;
+/// `SW_STOPPED`; `SW_FORKED`. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_remaining(
+    service: *mut sw_service,
+    timer: sw_timer,
+    remaining_ns: *mut u64,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    if remaining_ns.is_null() {
+        return SW_INVALID;
+    }
+    match engine.remaining(timer) {
+        // SAFETY: not null, so the caller's promise.
+        Ok((Outcome::Done, ns)) => unsafe { give(Ok(ns), remaining_ns) },
+        Ok((outcome, _)) => outcome.into(),
+        Err(error) => error.into(),
+    }
+}
+
+/// The shard part of a handle, whatever has become of the timer. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn sw_timer_shard(timer: sw_timer) -> u32 {
+    Engine::shard_of(timer)
+}
