@@ -12,6 +12,7 @@
 #![allow(non_camel_case_types)]
 #![allow(clippy::missing_safety_doc)] // The last ground rule is the section that each would repeat.
 
+mod batch;
 mod queue;
 mod service;
 mod shard;
@@ -21,6 +22,7 @@ mod status;
 mod timer;
 mod types;
 
+pub use batch::*;
 pub use queue::*;
 pub use service::*;
 pub use shard::*;

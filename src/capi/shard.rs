@@ -95,8 +95,8 @@ pub unsafe extern "C" fn sw_shard_next(
 /// `shard`: an index. `fd`: receives the descriptor, not NULL. It is the service's: the host
 /// neither reads nor closes it, and forgets it before the service is freed.
 ///
-/// Returns `SW_OK`; `SW_INVALID`; `SW_UNSUPPORTED` (a threaded service, or a manual clock's
-/// limits); `SW_STOPPED`; `SW_FORKED`; `SW_SYSTEM`. Any thread.
+/// Returns `SW_OK`; `SW_INVALID`; `SW_UNSUPPORTED` (a threaded service); `SW_STOPPED`;
+/// `SW_FORKED`; `SW_SYSTEM`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_shard_fd(
     service: *mut sw_service,

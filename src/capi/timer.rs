@@ -9,7 +9,6 @@ use super::types::*;
 use crate::engine::Engine;
 use crate::status::Outcome;
 use crate::types::{Callback, Spec};
-use std::cell::Cell;
 use std::ffi::c_void;
 
 /// Fills a timer's description with the default of each field: a one-shot on any shard, at once.
@@ -119,17 +118,17 @@ fn told(callback: sw_callback) -> Option<Callback> {
 }
 
 /// A spec as it was read.
-struct Asked {
-    spec: Spec,
+pub(super) struct Asked {
+    pub(super) spec: Spec,
     /// It says nothing that this library does not know.
-    understood: bool,
+    pub(super) understood: bool,
 }
 
 /// Reads a spec; `None`: it is null or its size is wrong, so that nothing of it can be trusted.
 ///
 /// # Safety
 /// `spec` is null or points to as many bytes as its `size` says.
-unsafe fn asked(spec: *const sw_timer_spec) -> Option<Asked> {
+pub(super) unsafe fn asked(spec: *const sw_timer_spec) -> Option<Asked> {
     // SAFETY: the caller's promise.
     let (known, understood) = unsafe {
         let size = sized::claimed(spec)?;
@@ -150,7 +149,7 @@ unsafe fn asked(spec: *const sw_timer_spec) -> Option<Asked> {
 }
 
 /// What a refusal owes the host: `drop(ctx)`.
-fn refuse(spec: &Spec) {
+pub(super) fn refuse(spec: &Spec) {
     if let Some(drop) = spec.drop {
         // SAFETY: the host's function, called with the host's argument as it asked.
         unsafe { drop(spec.ctx) };
@@ -187,114 +186,6 @@ pub unsafe extern "C" fn sw_timer_start_spec(
     }
 }
 
-/// Starts a number of timers: all of them, or none.
-///
-/// `specs`: `count` descriptions in a row, all of one `size`, which is the distance from one to
-/// the next; NULL only if `count` is 0. Copied. `timers`: receives `count` handles, each before
-/// its callback can run; may be NULL.
-///
-/// Whenever it is refused, for whatever reason, the `drop` of each spec has been called with its
-/// `ctx`, except where its `size` is wrong.
-///
-/// Returns as `sw_timer_start_spec`. Any thread.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sw_timer_start_batch(
-    service: *mut sw_service,
-    specs: *const sw_timer_spec,
-    count: usize,
-    timers: *mut sw_timer,
-) -> sw_status {
-    // SAFETY: the caller's promise.
-    let engine = unsafe { engine(service) };
-    if count == 0 {
-        return if engine.is_some() { SW_OK } else { SW_INVALID };
-    }
-    // SAFETY: the caller's promise.
-    let Some(stride) = (unsafe { sized::claimed(specs) }) else { return SW_INVALID };
-    if count > isize::MAX as usize / stride {
-        return SW_INVALID;
-    }
-    let batch = Batch { specs, stride, count };
-    let mut list = SCRATCH.try_with(Cell::take).unwrap_or_default();
-    let status = match engine {
-        None => Err(SW_INVALID),
-        Some(_) if list.try_reserve(count).is_err() => Err(SW_NO_MEMORY),
-        // SAFETY: the caller's promise.
-        Some(engine) => match unsafe { batch.collect(&mut list) } {
-            false => Err(SW_INVALID),
-            // SAFETY: the caller's promise.
-            true => Ok(done(unsafe { engine.arm_batch(&list, timers) })),
-        },
-    };
-    list.clear();
-    if list.capacity() <= SCRATCH_KEPT {
-        // A thread that is ending has no place to keep it: freed then.
-        let _ = SCRATCH.try_with(|scratch| scratch.set(list));
-    }
-    status.unwrap_or_else(|status| {
-        // SAFETY: the caller's promise.
-        unsafe { batch.refuse() };
-        status
-    })
-}
-
-thread_local! {
-    /// Where a batch is translated. Kept from call to call, so that a start does not allocate once
-    /// its thread has seen a batch of the size. A start inside a start (from a drop) finds it
-    /// empty, which is slower and no more.
-    static SCRATCH: Cell<Vec<Spec>> = const { Cell::new(Vec::new()) };
-}
-
-/// Most specs that a thread keeps room for between calls (5 MB).
-const SCRATCH_KEPT: usize = 1 << 16;
-
-/// The host's array of specs, which may be larger each than this library's.
-struct Batch {
-    specs: *const sw_timer_spec,
-    stride: usize,
-    count: usize,
-}
-
-impl Batch {
-    /// Each spec in turn; `None` where its size is not the stride.
-    ///
-    /// # Safety
-    /// `specs` points to `count` times `stride` bytes.
-    unsafe fn read(&self) -> impl Iterator<Item = Option<Asked>> {
-        (0..self.count).map(|index| {
-            let spec = self.specs.wrapping_byte_add(index * self.stride);
-            // SAFETY: within the array; one that claims more than the stride is not read.
-            unsafe { if sized::claimed(spec) == Some(self.stride) { asked(spec) } else { None } }
-        })
-    }
-
-    /// All specs in the engine's words; false if one of them cannot be.
-    ///
-    /// # Safety
-    /// As `read`.
-    unsafe fn collect(&self, list: &mut Vec<Spec>) -> bool {
-        // SAFETY: the caller's promise.
-        for asked in unsafe { self.read() } {
-            match asked {
-                Some(Asked { spec, understood: true }) => list.push(spec),
-                _ => return false,
-            }
-        }
-        true
-    }
-
-    /// Drops each spec that can be read.
-    ///
-    /// # Safety
-    /// As `read`.
-    unsafe fn refuse(&self) {
-        // SAFETY: the caller's promise.
-        for asked in unsafe { self.read() }.flatten() {
-            refuse(&asked.spec);
-        }
-    }
-}
-
 /// Cancels a timer. Lock-free, never waits.
 ///
 /// Returns `SW_OK` (it will not run again, and is not running); `SW_RUNNING` (its callback is
@@ -324,34 +215,6 @@ pub unsafe extern "C" fn sw_timer_cancel_wait(
     // SAFETY: the caller's promise.
     let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
     found(engine.cancel_wait(timer))
-}
-
-/// Cancels a number of timers, each as `sw_timer_cancel` does.
-///
-/// `timers`: `count` handles, of which any may have ended; NULL only if `count` is 0.
-/// `cancelled`: receives for how many of them `sw_timer_cancel` would have returned `SW_OK`; may
-/// be NULL.
-///
-/// Returns `SW_OK`; `SW_INVALID`; `SW_BUSY`; `SW_STOPPED`; `SW_FORKED`. Any thread.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sw_timer_cancel_batch(
-    service: *mut sw_service,
-    timers: *const sw_timer,
-    count: usize,
-    cancelled: *mut usize,
-) -> sw_status {
-    // SAFETY: the caller's promise.
-    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
-    let timers = match count {
-        0 => &[],
-        _ if timers.is_null() || count > isize::MAX as usize / size_of::<sw_timer>() => {
-            return SW_INVALID;
-        }
-        // SAFETY: not null and of a size that can be, so the caller's promise.
-        _ => unsafe { std::slice::from_raw_parts(timers, count) },
-    };
-    // SAFETY: the caller's promise.
-    unsafe { give(engine.cancel_batch(timers), cancelled) }
 }
 
 /// Moves a timer's deadline; handle, shard and `ctx` stay. Of a periodic timer a new grid begins.

@@ -122,8 +122,8 @@ pub struct sw_config {
     pub cpus: *const u32,
     /// How many `cpus` there are; at least 1 for `SW_PIN_LIST`.
     pub cpu_count: usize,
-    /// Granularity, 1 µs to 1 h; 0: 1 ms. A timer comes at the latest one tick after its deadline
-    /// when its shard is not overloaded.
+    /// Granularity, 1 microsecond to 1 hour; 0: 1 ms. A timer comes at the latest one tick after
+    /// its deadline when its shard is not overloaded.
     pub tick_ns: u64,
     /// Live timers in each shard, at most 2^28; 0: 2^24.
     pub max_timers: u64,
