@@ -1,0 +1,215 @@
+//! The buckets: first-in first-out chains of chunks, and which of them are occupied.
+//!
+//! Ground rules. A bucket without reminders has no chunk; one with reminders has no empty chunk.
+//! Reminders come in at the tail and go out at the head. The tail of a bucket is a *place*
+//! (`chunk << 6 | position`), so that to append touches the bucket and the entry and nothing
+//! else; `len` and `next` of a chunk are written when it stops being the last.
+
+use super::bits::{BUCKETS, DIGIT_BITS, DIGITS, LEVELS};
+use super::chunks::{ENTRIES, NONE, POS_BITS, Pool};
+use super::compact::Cursor;
+use super::reminder::{NoMemory, Reminder};
+
+/// Position in a full chunk, and in `NONE`: the next reminder needs a new chunk.
+const FULL: u32 = ENTRIES as u32;
+
+#[derive(Clone, Copy)]
+pub(super) struct Bucket {
+    /// First chunk, `NONE` in an empty bucket.
+    pub(super) head: u32,
+    /// Place behind the newest reminder, `NONE` in an empty bucket.
+    pub(super) tail: u32,
+}
+
+impl Bucket {
+    const EMPTY: Bucket = Bucket { head: NONE, tail: NONE };
+
+    /// The last chunk.
+    #[inline(always)]
+    pub(super) fn last(self) -> u32 {
+        self.tail >> POS_BITS
+    }
+
+    /// Reminders in the last chunk.
+    #[inline(always)]
+    pub(super) fn last_len(self) -> usize {
+        (self.tail & FULL) as usize
+    }
+}
+
+/// All buckets of a wheel.
+pub(super) struct Buckets {
+    /// A bit for each bucket that holds something, a word for each level.
+    pub(super) occupied: [u64; LEVELS],
+    /// A bit for each level that holds something.
+    pub(super) levels: u32,
+    pub(super) buckets: [Bucket; BUCKETS],
+    pub(super) pool: Pool,
+    /// Where compaction stands. It is here because a chunk that goes must not be one of its.
+    pub(super) cursor: Cursor,
+}
+
+impl Buckets {
+    pub(super) fn new() -> Buckets {
+        Buckets {
+            occupied: [0; LEVELS],
+            levels: 0,
+            buckets: [Bucket::EMPTY; BUCKETS],
+            pool: Pool::default(),
+            cursor: Cursor::START,
+        }
+    }
+
+    /// The occupied bucket with the lowest number. Of the lowest level: the earliest one.
+    #[inline]
+    pub(super) fn first(&self) -> Option<usize> {
+        if self.levels == 0 {
+            return None;
+        }
+        let level = self.levels.trailing_zeros() as usize;
+        Some(level << DIGIT_BITS | self.occupied[level].trailing_zeros() as usize)
+    }
+
+    /// The occupied bucket with the highest number below `bound`.
+    pub(super) fn last_below(&self, bound: usize) -> Option<usize> {
+        let (top, rest) = (bound >> DIGIT_BITS, bound & (DIGITS - 1));
+        if rest > 0 {
+            let word = self.occupied[top] & ((1 << rest) - 1);
+            if word != 0 {
+                return Some(top << DIGIT_BITS | word.ilog2() as usize);
+            }
+        }
+        let levels = self.levels & ((1 << top) - 1);
+        let level = levels.checked_ilog2()? as usize;
+        Some(level << DIGIT_BITS | self.occupied[level].ilog2() as usize)
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self, bucket: usize) -> bool {
+        self.buckets[bucket].head == NONE
+    }
+
+    /// Reminders in `chunk`, which is one of `bucket`.
+    #[inline]
+    pub(super) fn chunk_len(&self, bucket: usize, chunk: u32) -> usize {
+        let bucket = self.buckets[bucket];
+        if chunk == bucket.last() { bucket.last_len() } else { self.pool.chunk(chunk).len as usize }
+    }
+
+    /// Appends a reminder.
+    #[inline(always)]
+    pub(super) fn push(&mut self, bucket: usize, reminder: Reminder) -> Result<(), NoMemory> {
+        if self.buckets[bucket].tail & FULL == FULL {
+            self.pool.reserve(1)?;
+        }
+        self.push_reserved(bucket, reminder);
+        Ok(())
+    }
+
+    /// Appends a reminder. The pool has a chunk to spare for it, should it need one.
+    #[inline(always)]
+    pub(super) fn push_reserved(&mut self, bucket: usize, reminder: Reminder) {
+        if self.buckets[bucket].tail & FULL == FULL {
+            self.open_chunk(bucket);
+        }
+        let place = self.buckets[bucket].tail;
+        self.pool.chunk_mut(place >> POS_BITS).entries[(place & FULL) as usize] = reminder;
+        self.buckets[bucket].tail = place + 1;
+    }
+
+    /// Gives a bucket that has no room a new last chunk.
+    #[inline(never)]
+    fn open_chunk(&mut self, bucket: usize) {
+        let chunk = self.pool.take();
+        if self.is_empty(bucket) {
+            self.buckets[bucket].head = chunk;
+            self.occupied[bucket >> DIGIT_BITS] |= 1 << (bucket & (DIGITS - 1));
+            self.levels |= 1 << (bucket >> DIGIT_BITS);
+        } else {
+            let last = self.pool.chunk_mut(self.buckets[bucket].last());
+            (last.next, last.len) = (chunk, FULL);
+        }
+        self.buckets[bucket].tail = chunk << POS_BITS;
+    }
+
+    /// Takes back the newest reminder of `bucket` if it speaks of the same timer. Refuses the
+    /// only one of a last chunk that has another before it: the way back to that is not kept.
+    #[inline]
+    pub(super) fn pop_newest(&mut self, bucket: usize, reminder: Reminder) -> bool {
+        let Bucket { head, tail } = self.buckets[bucket];
+        if head == NONE {
+            return false;
+        }
+        let place = tail - 1;
+        let newest = self.pool.chunk(place >> POS_BITS).entries[(place & FULL) as usize];
+        if !newest.same_timer(reminder) {
+            return false;
+        }
+        if place & FULL > 0 {
+            self.buckets[bucket].tail = place;
+        } else if place >> POS_BITS == head {
+            self.release_head(bucket);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Moves the oldest reminders of `bucket`, which is not empty, to the front of `out`: as many
+    /// as its first chunk has, but at most `most`. Returns how many.
+    #[inline]
+    pub(super) fn take_oldest(
+        &mut self,
+        bucket: usize,
+        most: usize,
+        out: &mut [Reminder],
+    ) -> usize {
+        let Bucket { head, tail } = self.buckets[bucket];
+        let len = self.chunk_len(bucket, head);
+        let count = len.min(most);
+        let chunk = self.pool.chunk_mut(head);
+        out[..count].copy_from_slice(&chunk.entries[..count]);
+        if count == len {
+            self.release_head(bucket);
+        } else {
+            chunk.entries.copy_within(count..len, 0);
+            chunk.len = (len - count) as u32;
+            if head == tail >> POS_BITS {
+                self.buckets[bucket].tail = tail - count as u32;
+            }
+        }
+        count
+    }
+
+    /// Drops the first chunk of `bucket`, with all that is in it.
+    #[inline]
+    fn release_head(&mut self, bucket: usize) {
+        let Bucket { head, tail } = self.buckets[bucket];
+        let next = if head == tail >> POS_BITS { NONE } else { self.pool.chunk(head).next };
+        self.cursor.chunk_goes(head, next);
+        self.pool.give(head);
+        self.buckets[bucket].head = next;
+        if next == NONE {
+            self.set_empty(bucket);
+        }
+    }
+
+    /// `bucket` has lost its last chunk.
+    pub(super) fn set_empty(&mut self, bucket: usize) {
+        let level = bucket >> DIGIT_BITS;
+        self.buckets[bucket] = Bucket::EMPTY;
+        self.occupied[level] &= !(1 << (bucket & (DIGITS - 1)));
+        self.levels &= !(u32::from(self.occupied[level] == 0) << level);
+    }
+
+    /// Drops everything. Costs what the occupied buckets are, not what they hold.
+    pub(super) fn clear(&mut self) {
+        while let Some(bucket) = self.first() {
+            let Bucket { head, .. } = self.buckets[bucket];
+            self.pool.give_chain(head, self.buckets[bucket].last());
+            self.set_empty(bucket);
+        }
+        self.pool.all_spare();
+        self.cursor = Cursor::START;
+    }
+}
