@@ -1,0 +1,166 @@
+//! The main example, run as its users run it: a small load of each kind must end with a good
+//! verdict, and a falsified ledger with a bad one.
+#![cfg(all(feature = "capi", not(loom)))]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+/// The built example. `cargo test` builds it beside the tests; a run of this test alone does not,
+/// so it is built here if it is missing or older than its sources.
+fn example() -> &'static Path {
+    static EXAMPLE: OnceLock<PathBuf> = OnceLock::new();
+    EXAMPLE.get_or_init(|| {
+        let test = std::env::current_exe().expect("a running test has a path");
+        let profile = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
+        let path = profile.join("examples").join("drive");
+        let sources = newest(&in_package("src")).max(newest(&in_package("examples/drive")));
+        if newest(&path) < sources {
+            let mut build = Command::new(env!("CARGO"));
+            build.args(["build", "--example", "drive", "--profile"]);
+            build.arg(match profile.file_name().expect("PROFILE") {
+                name if name == "debug" => "dev".as_ref(),
+                name => name,
+            });
+            build.arg("--manifest-path").arg(in_package("Cargo.toml"));
+            build.arg("--target-dir").arg(profile.parent().expect("target"));
+            assert!(build.status().expect("cargo runs").success(), "the example builds");
+        }
+        path
+    })
+}
+
+/// When a file, or the newest file in a directory, was written; `None` if there is none.
+fn newest(path: &Path) -> Option<SystemTime> {
+    match std::fs::read_dir(path) {
+        Ok(files) => files.flatten().filter_map(|file| newest(&file.path())).max(),
+        Err(_) => path.metadata().and_then(|file| file.modified()).ok(),
+    }
+}
+
+fn in_package(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn drive(arguments: &[&str]) -> Output {
+    Command::new(example()).args(arguments).output().expect("the example runs")
+}
+
+/// Runs with `--json`; answers the exit code and the report.
+fn report(arguments: &[&str]) -> (i32, Value) {
+    let output = drive(&[arguments, &["--json"]].concat());
+    let report = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("not one JSON object ({error}): {output:?}"));
+    (output.status.code().expect("it was not killed"), report)
+}
+
+fn number(report: &Value, at: &str) -> u64 {
+    let value = report.pointer(at).and_then(Value::as_u64);
+    value.unwrap_or_else(|| panic!("no number at {at} in {report:#}"))
+}
+
+fn good(arguments: &[&str]) -> Value {
+    let (code, report) = report(arguments);
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(report["verdict"]["ok"], true, "{report:#}");
+    assert_eq!(number(&report, "/books/started/ledger"), number(&report, "/books/started/library"));
+    assert!(number(&report, "/books/callbacks_run/ledger") > 0, "{report:#}");
+    assert_eq!(number(&report, "/lateness/count"), number(&report, "/books/callbacks_run/ledger"));
+    report
+}
+
+fn profile(name: &str) -> Value {
+    let report = good(&["--timers", "20000", "--seconds", "2", "--profile", name]);
+    assert!(number(&report, "/books/cancelled/ledger") > 0, "{report:#}");
+    assert!(number(&report, "/steady/pushed_out/count") > 0, "{report:#}");
+    assert!(number(&report, "/held/least") > 18_000, "{report:#}");
+    report
+}
+
+#[test]
+fn a_proxy_is_served() {
+    profile("proxy");
+}
+
+#[test]
+fn rpc_calls_are_served_and_retried() {
+    let report = profile("rpc");
+    assert!(number(&report, "/rearmed") > 0, "{report:#}");
+}
+
+#[test]
+fn a_game_is_served_and_ticks() {
+    let report = profile("game");
+    let ended = number(&report, "/books/ended_by_firing/ledger");
+    assert!(number(&report, "/books/callbacks_run/ledger") > ended, "{report:#}");
+}
+
+#[test]
+fn odd_numbers_of_threads_are_served() {
+    let odd = ["--timers", "10007", "--seconds", "1", "--shards", "3", "--producers", "2"];
+    let report = good(&[&odd[..], &["--tick", "250us"]].concat());
+    assert_eq!(report["lateness_by_shard"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn a_trace_is_replayed() {
+    let trace = in_package("examples/drive/sample.trace");
+    let trace = trace.to_str().expect("a path in UTF-8");
+    for speed in ["1", "4"] {
+        let report = good(&["--trace", trace, "--speed", speed]);
+        assert_eq!(number(&report, "/books/started/ledger"), 22);
+        // The session, and nothing else, outlives the trace.
+        assert_eq!(number(&report, "/books/handed_back_by_stop/ledger"), 1, "{report:#}");
+    }
+}
+
+#[test]
+fn a_bad_trace_is_refused_by_line() {
+    let output = drive(&["--trace", in_package("Cargo.toml").to_str().expect("UTF-8")]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("line 1"), "{text}");
+}
+
+#[test]
+fn the_report_is_readable() {
+    let output = drive(&["--timers", "5000", "--seconds", "1.2"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for part in ["pending", "Lateness of", "Summary", "Books", "Verdict: OK"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+}
+
+/// The verdict can fail, and says why.
+fn falsified(kind: &str, field: &str, words: &str) {
+    let arguments = ["--timers", "20000", "--seconds", "2", "--sabotage", kind];
+    let (code, report) = report(&arguments);
+    assert_eq!(code, 1, "{report:#}");
+    assert_eq!(report["verdict"]["ok"], false, "{report:#}");
+    for fault in ["early", "lost", "twice"] {
+        let expected = u64::from(fault == field);
+        assert_eq!(number(&report, &format!("/verdict/{fault}")), expected, "{report:#}");
+    }
+    let output = drive(&arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("Verdict: FAILED") && text.contains(words), "{text}");
+}
+
+#[test]
+fn an_early_timer_fails_the_run() {
+    falsified("early", "early", " 1 early, 0 lost, 0 fired twice");
+}
+
+#[test]
+fn a_lost_timer_fails_the_run() {
+    falsified("lost", "lost", " 0 early, 1 lost, 0 fired twice");
+}
+
+#[test]
+fn a_timer_that_fires_twice_fails_the_run() {
+    falsified("double", "twice", " 0 early, 0 lost, 1 fired twice");
+}
