@@ -1,13 +1,13 @@
 //! Which CPUs there are for us, and how a thread comes to run on one of them.
 //!
 //! Ground rules:
-//! - `allowed_cpus` is the mask of the process, that is of its main thread (what `taskset -p` of the
-//!   process shows), not of the thread that asks: a service that is started from a thread which is
+//! - `allowed_cpus` is the mask of the process, that is of its main thread (what `taskset -p` shows
+//!   of it), not of the thread that asks: a service that is started from a thread which is
 //!   itself pinned still spreads over all CPUs of the process.
-//! - Whether a pin is allowed is for the system to say, which knows the control group, the CPUs that
-//!   are offline and those that do not exist. The mask above is a habit that any thread may leave,
-//!   so an explicit pin outside of it is tried too. What was asked is compared with what came of it:
-//!   a pin that did not take is an error, never a silent loss.
+//! - Whether a pin is allowed is for the system to say, which knows the control group, the CPUs
+//!   that are offline and those that do not exist. The mask above is a habit that any thread may
+//!   leave, so an explicit pin outside of it is tried too. What was asked is compared with what
+//!   came of it: a pin that did not take is an error, never a silent loss.
 //!
 //! The core_affinity crate sets the mask where it can. It cannot list CPUs for us (it knows the
 //! calling thread's mask alone, and no CPU beyond 1023), and it panics when told to pin to one

@@ -5,7 +5,7 @@
 //! without touching a frame, and reports the end of the stack when it meets a frame that it has no
 //! description of; the C++ runtime then terminates. An ordinary Rust frame would not do: one that
 //! may unwind lets the exception pass, to whatever `catch_unwind` lies further up, and one that may
-//! not is itself a handler, which unwinds the host's frames and aborts with a message about a panic.
+//! not is itself a handler, which unwinds the host's frames and aborts with word of a panic.
 //! So every such call goes through `enter`, which has no unwind description.
 //!
 //! Ground rules: all functions of the host are called from here, on any thread, with no lock of

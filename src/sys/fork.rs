@@ -127,7 +127,7 @@ mod tests {
     /// Runs `check` in a forked child and answers its exit code. The child is a copy of a process
     /// with many threads: it may do no more than `fork.rs` itself does.
     fn in_child(check: impl FnOnce() -> i32) -> i32 {
-        // SAFETY: the child runs `check`, which takes no lock and no memory of the heap, and leaves.
+        // SAFETY: the child runs `check`, which takes no lock and no heap memory, and leaves.
         match unsafe { libc::fork() } {
             0 => {
                 let code = check();

@@ -126,7 +126,7 @@ mod raw {
 
     impl<T: Zeroed> Drop for Array<T> {
         fn drop(&mut self) {
-            // SAFETY: allocated in `new` with this layout and freed once; the elements need no drop.
+            // SAFETY: from `new`, with this layout, freed once; the elements need no drop.
             unsafe { dealloc(self.block.as_ptr(), self.layout) };
         }
     }

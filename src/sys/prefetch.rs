@@ -3,6 +3,9 @@
 //! Ground rules: a hint is never wrong. It reads nothing, writes nothing and faults on no address,
 //! null and freed ones included, so these are safe functions of a raw pointer.
 
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+use std::arch::asm;
+
 /// The line will be read soon.
 #[inline(always)]
 pub(crate) fn prefetch_read<T>(line: *const T) {
@@ -16,7 +19,7 @@ pub(crate) fn prefetch_read<T>(line: *const T) {
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     // SAFETY: a prefetch faults on no address and changes nothing but the caches.
     unsafe {
-        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
     }
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = line;
@@ -29,12 +32,12 @@ pub(crate) fn prefetch_write<T>(line: *const T) {
     // SAFETY: faults on no address and changes nothing but the caches. A processor without this
     // instruction takes its code for a no-op.
     unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     // SAFETY: a prefetch faults on no address and changes nothing but the caches.
     unsafe {
-        std::arch::asm!("prfm pstl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        asm!("prfm pstl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
     }
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = line;

@@ -2,8 +2,8 @@
 //!
 //! Ground rules:
 //! - A wheel's thread is made by pthread_create and not by `std::thread`, whose base frame catches
-//!   whatever unwinds. A C++ exception that leaves a host's function must find no handler at all, so
-//!   that it ends in `std::terminate` with the thrower's stack still standing.
+//!   whatever unwinds. A C++ exception that leaves a host's function must find no handler at all,
+//!   so that it ends in `std::terminate` with the thrower's stack still standing.
 //! - It is born with every signal blocked: the spawner blocks them around the birth, so that there
 //!   is no instant at which a signal of the host could choose this thread.
 //! - Whoever spawns joins. In a forked child there is nobody to join: forget the handle there.
@@ -25,8 +25,13 @@ pub(crate) struct JoinHandle {
     thread: libc::pthread_t,
 }
 
+// SAFETY: a pthread_t, a pointer in some C libraries, is a name that is good on any thread.
+unsafe impl Send for JoinHandle {}
+// SAFETY: as above; and nothing can be done with a shared one.
+unsafe impl Sync for JoinHandle {}
+
 impl JoinHandle {
-    /// Sleeps until the thread has ended; what it wrote is then visible. Not for that thread itself.
+    /// Sleeps until the thread has ended; what it wrote is then visible. Never on that thread.
     pub(crate) fn join(self) {
         // SAFETY: the thread was made joinable, and the handle is used up here.
         let refused = unsafe { libc::pthread_join(self.thread, null_mut()) };
@@ -51,8 +56,8 @@ pub(crate) fn spawn(
     let mut all = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
     // SAFETY: sigfillset makes the set that the next call reads, which saves the old one for the
-    // call after; `start` goes over to the new thread, if there is one. `begin` has the argument and
-    // the result that a start function has; C has no word for whether it may unwind.
+    // call after; `start` goes over to the new thread, if there is one. `begin` takes and
+    // answers what a start function does; C has no word for whether it may unwind.
     let refused = unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
