@@ -5,9 +5,19 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cancel;
+mod drops;
+mod firing;
+mod handles;
+mod inside;
+mod memory;
+mod periods;
+mod resets;
+mod slow;
 mod time;
 mod time_idle;
 mod time_range;
+mod waits;
 
 /// The instant at which a timer with this deadline is due: the first tick at or after it. None
 /// if the clock cannot get there.

@@ -52,6 +52,11 @@ impl Setup {
         Setup::new().shards(shards)
     }
 
+    /// Whether it asks for the manual clock.
+    pub fn is_manual(&self) -> bool {
+        self.config.clock == SW_CLOCK_MANUAL as u32
+    }
+
     pub fn shards(self, shards: u32) -> Setup {
         self.with(|config| config.shards = shards)
     }
