@@ -94,7 +94,10 @@ macro_rules! layout {
     };
 }
 
-fn layouts() -> Vec<(&'static str, usize, Vec<(&'static str, usize)>)> {
+/// Name, size, and each field with its offset.
+type Layout = (&'static str, usize, Vec<(&'static str, usize)>);
+
+fn layouts() -> Vec<Layout> {
     layout! {
         sw_config {
             size mode clock shards pinning cpus cpu_count tick_ns max_timers slow_callback_ns

@@ -33,14 +33,15 @@ pub unsafe extern "C" fn sw_stats_read(
     match engine.stats(shard) {
         Ok(read) => {
             // SAFETY: not null and at least as large as this library's struct.
-            unsafe { stats.write_unaligned(told(size, read)) };
+            unsafe { stats.write_unaligned(in_c(size, read)) };
             SW_OK
         }
         Err(error) => error.into(),
     }
 }
 
-fn told(size: usize, stats: Stats) -> sw_stats {
+/// The same numbers as C's struct of that size.
+fn in_c(size: usize, stats: Stats) -> sw_stats {
     sw_stats {
         size,
         pending: stats.pending,

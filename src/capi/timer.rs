@@ -105,13 +105,13 @@ unsafe fn start(
 ) -> sw_status {
     // SAFETY: the caller's promise.
     let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
-    let Some(callback) = told(callback) else { return SW_INVALID };
+    let Some(callback) = for_engine(callback) else { return SW_INVALID };
     // SAFETY: the caller's promise.
     done(unsafe { engine.arm(&Spec { callback: Some(callback), ctx, ..spec }, timer) })
 }
 
 /// The same function with the engine's name for the expiry.
-fn told(callback: sw_callback) -> Option<Callback> {
+fn for_engine(callback: sw_callback) -> Option<Callback> {
     // SAFETY: the two types of function differ in what a pointer points to, which the ABI does not
     // see, and an `sw_expiry` has an `Expiry`'s layout (checked in types.rs).
     unsafe { std::mem::transmute::<sw_callback, Option<Callback>>(callback) }
@@ -140,7 +140,7 @@ pub(super) unsafe fn asked(spec: *const sw_timer_spec) -> Option<Asked> {
         slack_ns: known.slack_ns,
         flags: known.flags,
         shard: known.shard,
-        callback: told(known.callback),
+        callback: for_engine(known.callback),
         ctx: known.ctx,
         drop: known.drop,
         queue: inner(known.queue),

@@ -1,0 +1,131 @@
+//! The C ABI as C and C++ programs see it: the checked-in header, the real shared library, and the
+//! programs of `ffi-tests`.
+
+#![cfg(all(feature = "capi", not(loom)))]
+
+#[path = "support/cc.rs"]
+mod cc;
+
+use cc::Language;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Nothing here takes long; only a machine that is very busy does.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Builds `ffi-tests/<file>` with the shared library; `None`: no compiler, skipped.
+fn built(language: Language, file: &str) -> Option<PathBuf> {
+    let source = cc::root().join("ffi-tests").join(file);
+    let name = format!("{}_{language:?}", file.replace('.', "_"));
+    language.available().then(|| cc::program(language, &source, &name, true))
+}
+
+fn runs_well(language: Language, file: &str) {
+    if let Some(program) = built(language, file) {
+        cc::run_well(&program, &[], LIMIT);
+    }
+}
+
+#[test]
+fn driven_services_work_from_c() {
+    runs_well(Language::C99, "smoke.c");
+}
+
+#[test]
+fn host_loops_and_queues_work_from_c() {
+    runs_well(Language::C99, "loops.c");
+}
+
+#[test]
+fn threaded_services_work_from_c() {
+    runs_well(Language::C99, "threaded.c");
+}
+
+#[test]
+fn both_work_from_cpp() {
+    runs_well(Language::Cpp11, "smoke.cpp");
+}
+
+/// S4, F9.
+#[test]
+fn bad_arguments_are_refused_and_drop() {
+    runs_well(Language::C11, "refusals.c");
+}
+
+/// S5.
+#[test]
+fn a_forked_child_is_refused_at_once() {
+    runs_well(Language::C99, "fork.c");
+}
+
+/// S6.
+#[test]
+fn a_process_ends_with_timers_pending() {
+    if let Some(program) = built(Language::C99, "exit_pending.c") {
+        let ended = cc::run_well(&program, &[], LIMIT);
+        assert!(ended.took < Duration::from_secs(10), "{ended:?}");
+    }
+}
+
+/// F6.
+#[test]
+fn an_exception_that_reaches_the_library_terminates() {
+    let Some(program) = built(Language::Cpp11, "throwing.cpp") else { return };
+    for thrower in [
+        "threaded",
+        "driven",
+        "drop-at-refusal",
+        "drop-at-cancel",
+        "drop-after-fire",
+        "unfired",
+        "start-hook",
+        "stop-hook",
+        "slow-hook",
+    ] {
+        let ended = cc::run(&program, &[thrower], LIMIT);
+        assert_eq!(ended.status.code(), Some(42), "{thrower}: {ended:?}");
+    }
+}
+
+#[test]
+fn exports_exactly_what_the_header_declares() {
+    if !cc::available("nm", "--version") {
+        cc::skip("no nm");
+        return;
+    }
+    let library = cc::library().join("libshardwheel.so");
+    let symbols = cc::succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(library));
+    let mut exported: Vec<&str> = symbols
+        .lines()
+        .map(|line| line.split_whitespace().last().expect("address, kind, name"))
+        .collect();
+    exported.sort_unstable();
+    assert_eq!(exported, cc::declared());
+}
+
+#[test]
+fn the_soname_is_that_of_this_release() {
+    if !cc::available("readelf", "--version") {
+        cc::skip("no readelf");
+        return;
+    }
+    let library = cc::library().join("libshardwheel.so");
+    let dynamic = cc::succeed(Command::new("readelf").arg("-d").arg(library));
+    let line = dynamic.lines().find(|line| line.contains("SONAME"));
+    assert!(line.is_some_and(|line| line.ends_with("[libshardwheel.so.0]")), "{dynamic}");
+}
+
+/// The programs above call every function that the header declares.
+#[test]
+fn every_function_is_called() {
+    let programs = ["smoke.c", "loops.c", "threaded.c", "refusals.c"];
+    let text: String = programs
+        .iter()
+        .map(|file| std::fs::read_to_string(cc::root().join("ffi-tests").join(file)).expect(file))
+        .chain(std::fs::read_to_string(cc::root().join("ffi-tests/driven.h")))
+        .collect();
+    for function in cc::declared() {
+        assert!(text.contains(&format!("{function}(")), "{function} is not called");
+    }
+}
