@@ -3,9 +3,9 @@
 //!
 //! Ground rules: any thread may call anything here; the kernel puts the calls in a row, and the
 //! last one wins. So an `arm` or a `disarm` wipes out the `fire_now` before it, and who calls
-//! them looks for work again afterwards; who calls `fire_now` publishes the work first. Nothing here reads the
-//! descriptor, hence a waiter takes nothing away: it stays readable until the next `arm` or
-//! `disarm`, for every thread that waits.
+//! them looks for work again afterwards; who calls `fire_now` publishes the work first. Nothing
+//! here reads the descriptor, hence a waiter takes nothing away: it stays readable until the next
+//! `arm` or `disarm`, for every thread that waits.
 //!
 //! `fire_now`, and `arm` for an instant that has gone by, make the descriptor readable before they
 //! return. An hrtimer that is programmed for the past goes off by an interrupt soon after the call,
