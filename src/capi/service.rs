@@ -6,6 +6,7 @@ use super::status::{done, give, sw_status, sw_status::*};
 use super::types::*;
 use crate::config::{ClockKind, Config, Hooks, MAX_SHARDS, Mode, Pinning};
 use crate::engine::Engine;
+use crate::sys::call::unfired_host;
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
@@ -161,8 +162,8 @@ pub unsafe extern "C" fn sw_service_stop(
     let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
     let stopped = engine.stop(&mut |timer, ctx, deadline_ns| {
         if let Some(unfired) = unfired {
-            // SAFETY: the host's function, called with the host's argument as it asked.
-            unsafe { unfired(arg, timer, ctx, deadline_ns) };
+            // SAFETY: the host asked for it with this `arg`; the timer's drop comes after.
+            unsafe { unfired_host(unfired, arg, timer, ctx, deadline_ns) };
         }
     });
     // SAFETY: the caller's promise.

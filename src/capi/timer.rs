@@ -8,6 +8,7 @@ use super::status::{done, found, give, sw_status, sw_status::*};
 use super::types::*;
 use crate::engine::Engine;
 use crate::status::Outcome;
+use crate::sys::call::drop_host;
 use crate::types::{Callback, Spec};
 use std::ffi::c_void;
 
@@ -151,8 +152,8 @@ pub(super) unsafe fn asked(spec: *const sw_timer_spec) -> Option<Asked> {
 /// What a refusal owes the host: `drop(ctx)`.
 pub(super) fn refuse(spec: &Spec) {
     if let Some(drop) = spec.drop {
-        // SAFETY: the host's function, called with the host's argument as it asked.
-        unsafe { drop(spec.ctx) };
+        // SAFETY: the timer ends before it began, and the engine has not seen it.
+        unsafe { drop_host(drop, spec.ctx) };
     }
 }
 
