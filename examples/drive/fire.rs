@@ -16,9 +16,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// A timer that stop hands back more than this after it was due counts as lost.
-pub const LOST_AFTER_NS: u64 = 2 * clock::SECOND;
-
 /// What one shard's callbacks have written. The shard's thread alone writes.
 #[derive(Debug)]
 pub struct ShardPage {
@@ -40,6 +37,8 @@ pub struct Desk {
     pub service: Service,
     pub ledger: Ledger,
     pub pages: Box<[CachePadded<ShardPage>]>,
+    /// What was due up to here has had its chance: if stop hands it back, it was lost.
+    pub settled: AtomicU64,
     sabotage: Option<Sabotage>,
     sabotaged: AtomicBool,
 }
@@ -71,7 +70,9 @@ impl Desk {
             })
         };
         let pages = (0..ledger.shards).map(page).collect();
-        let desk = Desk { service, ledger, pages, sabotage, sabotaged: AtomicBool::new(false) };
+        let settled = AtomicU64::new(0);
+        let sabotaged = AtomicBool::new(false);
+        let desk = Desk { service, ledger, pages, settled, sabotage, sabotaged };
         DESK.set(desk).expect("one desk for each process");
         (DESK.get().expect("just set"), boxes)
     }
@@ -190,7 +191,7 @@ pub unsafe extern "C-unwind" fn on_unfired(
     {
         Some((entry, Ok(()))) => {
             bump(&desk.pages[Service::shard_of(timer)].returned);
-            if entry.bound().0.saturating_add(LOST_AFTER_NS) < clock::now() {
+            if entry.bound().0 <= desk.settled.load(Relaxed) {
                 faults.overdue.fetch_add(1, Relaxed);
             }
         }

@@ -15,7 +15,6 @@
 //! - While a reset is under way the bound holds the earlier of both instants with MOVING set: a
 //!   callback that comes meanwhile is early only if it is before both.
 
-use crate::clock;
 use crossbeam_utils::CachePadded;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -137,10 +136,9 @@ impl Entry {
         self.state.load(Acquire) == state(generation, Phase::Armed)
     }
 
-    /// The armed generation, if there is one. For audits.
-    pub fn armed(&self) -> Option<u64> {
-        let word = self.state.load(Acquire);
-        (word & 0xff == Phase::Armed as u64).then_some(word >> 8)
+    /// Armed, in whatever generation. For audits.
+    fn is_open(&self) -> bool {
+        self.state.load(Acquire) & 0xff == Phase::Armed as u64
     }
 
     /// The timer has ended, this way.
@@ -232,7 +230,7 @@ pub struct Tally {
 pub struct Faults {
     pub early: AtomicU64,
     pub twice: AtomicU64,
-    /// Handed back by stop although long overdue.
+    /// Handed back by stop although long due.
     pub overdue: AtomicU64,
     /// Answers that cannot be true, such as "not found" for a timer that has not ended.
     pub wrong: AtomicU64,
@@ -276,18 +274,25 @@ impl Ledger {
         self.arenas.get(key.arena)?.get(key.slot)
     }
 
-    /// Timers of which nothing was heard: armed still, after everything has ended.
-    pub fn unheard(&self) -> u64 {
+    fn armed(&self) -> impl Iterator<Item = &Entry> {
         let entries = self.arenas.iter().flat_map(|arena| arena.entries());
-        entries.filter(|entry| entry.armed().is_some()).count() as u64
+        entries.filter(|entry| entry.is_open())
     }
 
-    /// The last one-shot that comes due within `horizon` from now.
-    pub fn last_due_within(&self, horizon: u64) -> Option<u64> {
-        let end = clock::now() + horizon;
-        let entries = self.arenas.iter().flat_map(|arena| arena.entries());
-        let open = entries.filter(|e| e.armed().is_some() && e.plan() == Plan::Once);
-        open.map(|entry| entry.bound().0).filter(|&bound| bound <= end).max()
+    /// Timers of which nothing was heard: armed still, after everything has ended.
+    pub fn unheard(&self) -> u64 {
+        self.armed().count() as u64
+    }
+
+    /// Timers that were due by then and have not fired.
+    pub fn overdue(&self, then: u64) -> u64 {
+        self.armed().filter(|entry| entry.bound().0 <= then).count() as u64
+    }
+
+    /// When the last one-shot comes due, of those that do by then.
+    pub fn last_due_by(&self, then: u64) -> Option<u64> {
+        let once = self.armed().filter(|entry| entry.plan() == Plan::Once);
+        once.map(|entry| entry.bound().0).filter(|&bound| bound <= then).max()
     }
 }
 

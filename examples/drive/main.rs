@@ -28,7 +28,7 @@ mod units;
 mod verdict;
 
 use clock::{MS, SECOND};
-use fire::{Desk, LOST_AFTER_NS, Mailbox, on_unfired};
+use fire::{Desk, Mailbox, on_unfired};
 use ledger::Ledger;
 use live::Live;
 use options::Options;
@@ -46,6 +46,8 @@ use verdict::Verdict;
 /// Room in a shard if nothing is asked; a larger run asks for more.
 const USUAL_ROOM: u64 = 1 << 24;
 const MOST_ROOM: u64 = 1 << 28;
+/// Due timers of which none fires for so long are lost.
+const STUCK_AFTER: u64 = 3 * SECOND;
 
 fn main() -> ExitCode {
     let options = Options::read();
@@ -252,13 +254,20 @@ fn replay(
     }
 }
 
-/// Nobody starts anything any more; what is due gets its chance before stop. A trace's short
-/// timers are waited for.
+/// Nobody starts anything any more. What was due by now, or soon after the end of a trace, must
+/// fire; that is waited for as long as there is any progress.
 fn settle(desk: &Desk, tracing: bool) {
-    let last = if tracing { desk.ledger.last_due_within(5 * SECOND) } else { None };
-    clock::sleep_until(last.unwrap_or_else(clock::now) + 500 * MS);
-    let patience = clock::now() + 10 * SECOND;
-    while desk.service.stats(None).overdue_ns > LOST_AFTER_NS / 8 && clock::now() < patience {
-        thread::sleep(Duration::from_millis(20));
+    let now = clock::now();
+    let soon = if tracing { desk.ledger.last_due_by(now + 5 * SECOND) } else { None };
+    let due_by = soon.unwrap_or(now).max(now);
+    desk.settled.store(due_by, Relaxed);
+    clock::sleep_until(due_by + 500 * MS);
+    let (mut open, mut since) = (desk.ledger.overdue(due_by), clock::now());
+    while open > 0 && clock::now() < since + STUCK_AFTER {
+        thread::sleep(Duration::from_millis(50));
+        let still = desk.ledger.overdue(due_by);
+        if still < open {
+            (open, since) = (still, clock::now());
+        }
     }
 }
