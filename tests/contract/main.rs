@@ -5,15 +5,22 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod arguments;
+mod attach;
 mod cancel;
 mod drops;
 mod firing;
 mod handles;
+mod host;
 mod inside;
 mod memory;
 mod periods;
+mod queues;
 mod resets;
+mod service;
 mod slow;
+mod stop;
+mod threads;
 mod time;
 mod time_idle;
 mod time_range;

@@ -1,0 +1,332 @@
+//! Q3, and Q2 for queues: expiries that the host takes.
+
+use crate::support::*;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A timer that is delivered to the queue.
+fn into(queue: Queue, door: Door, log: Log) -> Timer {
+    door.timer().log(log).queue(queue)
+}
+
+#[test]
+fn q3_each_once_oldest_deadline_first() {
+    let svc = Setup::manual(MS).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    let delays = [50, 10, 40, 20, 30, 10];
+    let timers: Vec<_> =
+        delays.iter().map(|&ms| into(queue, *svc, log).delay(ms * MS).start()).collect();
+    assert!(queue.poll(10).is_empty());
+    svc.advance(35 * MS);
+    assert!(queue.poll(10).is_empty(), "delivered by the shard's turn");
+    assert_eq!(svc.poll(), 4, "fired includes deliveries to queues");
+    svc.advance(20 * MS);
+    assert_eq!(svc.poll(), 2);
+    // Two at a time, then the rest.
+    let mut taken = queue.poll(2);
+    assert_eq!(taken.len(), 2);
+    taken.extend(queue.poll(1));
+    taken.extend(queue.poll(10));
+    assert!(queue.poll(10).is_empty());
+    let order = [1, 5, 3, 4, 2, 0];
+    assert_eq!(taken.len(), 6);
+    for (event, nth) in taken.iter().zip(order) {
+        assert_eq!(event.0.timer, timers[nth]);
+        assert_eq!(event.0.deadline_ns, delays[nth] * MS);
+        assert_eq!(event.0.missed, 0);
+        assert!(log.is(event.1), "with its ctx");
+    }
+    // The instant is that of the turn that delivered it, not of the taking.
+    assert!(taken[..4].iter().all(|event| event.0.now_ns == 35 * MS));
+    let stats = svc.stats();
+    assert_eq!((stats.fired, stats.ended_by_fire, stats.pending), (6, 6, 0));
+    assert_eq!((log.count(), log.dropped()), (0, 0));
+}
+
+#[test]
+fn q3_the_budget_counts_deliveries() {
+    let svc = Setup::manual(MS).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    for i in 0..10 {
+        into(queue, *svc, log).delay(i * MS).start();
+        svc.start(i * MS, log);
+    }
+    svc.advance(20 * MS);
+    assert_eq!(svc.poll_budget(5), 5);
+    let taken = queue.poll(20).len();
+    assert_eq!(log.count() + taken as u64, 5);
+    assert_eq!(svc.poll(), 15);
+    assert_eq!(log.count(), 10);
+    assert_eq!(queue.poll(20).len(), 10 - taken);
+}
+
+#[test]
+fn q3_an_event_that_waits_holds_its_place() {
+    let svc = Setup::manual(MS).max_timers(1).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    into(queue, *svc, log).start();
+    assert_eq!(svc.poll(), 1);
+    assert_eq!(svc.pending(), 1);
+    assert_eq!(svc.try_start(MS, log), Err(SW_FULL));
+    assert_eq!(queue.poll(1).len(), 1);
+    assert_eq!(svc.pending(), 0);
+    svc.start(MS, log);
+}
+
+#[test]
+fn q3_the_callback_is_not_called() {
+    let svc = Setup::manual(MS).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    let mut spec = into(queue, *svc, log).spec();
+    spec.callback = Some(Log::callback);
+    svc.start_spec(&spec).unwrap();
+    assert_eq!(svc.poll(), 1);
+    assert_eq!(queue.poll(9).len(), 1);
+    assert_eq!(log.count(), 0);
+}
+
+#[test]
+fn q3_any_number_of_threads_take_each_event_once() {
+    let svc = Setup::threaded(2).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    let all = 20_000;
+    let taken: Mutex<Vec<sw_timer>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let begin = Instant::now();
+                while taken.lock().unwrap().len() < all && begin.elapsed() < Duration::from_secs(30)
+                {
+                    let events = queue.poll(16);
+                    // Within one shard what one poll takes is in the order of deadlines.
+                    for shard in 0..2 {
+                        let ticks: Vec<_> = events
+                            .iter()
+                            .filter(|event| sw_timer_shard(event.0.timer) == shard)
+                            .map(|event| event.0.deadline_ns / MS)
+                            .collect();
+                        assert!(ticks.is_sorted_by(|a, b| *a <= b + 1), "{ticks:?}");
+                    }
+                    taken.lock().unwrap().extend(events.iter().map(|event| event.0.timer));
+                    std::thread::yield_now();
+                }
+            });
+        }
+        for i in 0..all as u64 {
+            let shard = (i % 2) as u32;
+            into(queue, *svc, log).shard(shard).delay(20 * MS + i * 97 % 50 * MS).start();
+        }
+    });
+    let taken = taken.into_inner().unwrap();
+    assert_eq!(taken.len(), all);
+    let unique: std::collections::HashSet<_> = taken.iter().collect();
+    assert_eq!(unique.len(), all);
+    assert_eq!(svc.stats().fired, all as u64);
+    assert_eq!(log.dropped(), 0);
+}
+
+#[test]
+fn q3_while_an_event_waits_periods_add_to_its_missed() {
+    let svc = Setup::manual(MS).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    let timer = into(queue, *svc, log).delay(10 * MS).period(10 * MS).start();
+    // Taken at once: nothing missed.
+    svc.run(10 * MS);
+    let events = queue.poll(9);
+    assert_eq!((events.len(), events[0].0.deadline_ns, events[0].0.missed), (1, 10 * MS, 0));
+    // Points 20, 30, 40, 50 go by before it is taken: one event stands for four.
+    for _ in 0..40 {
+        svc.run(MS);
+    }
+    let events = queue.poll(9);
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].0.timer, timer);
+    assert_eq!(events[0].0.missed, 3);
+    assert!((20 * MS..=50 * MS).contains(&events[0].0.deadline_ns));
+    assert_eq!(events[0].0.deadline_ns % (10 * MS), 0);
+    // And it goes on, on the same grid.
+    svc.run_to(60 * MS);
+    let events = queue.poll(9);
+    assert_eq!((events.len(), events[0].0.deadline_ns, events[0].0.missed), (1, 60 * MS, 0));
+    assert_eq!(svc.stats().missed, 3);
+    assert_eq!(svc.stats().fired, 3);
+    assert_eq!(svc.pending(), 1);
+}
+
+#[test]
+fn q3_a_reset_withdraws_the_event() {
+    let svc = Setup::manual(MS).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    for period in [0, 10 * MS] {
+        let timer = into(queue, *svc, log).period(period).start();
+        svc.poll();
+        assert!(queue.readable());
+        let before = svc.now();
+        assert_eq!(svc.reset(timer, 5 * MS), SW_OK);
+        assert!(queue.poll(9).is_empty(), "withdrawn");
+        assert_eq!(svc.run(5 * MS - 1), 0);
+        assert!(queue.poll(9).is_empty());
+        assert_eq!(svc.run(1), 1);
+        let events = queue.poll(9);
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].0.timer, timer);
+        assert_eq!((events[0].0.deadline_ns, events[0].0.missed), (before + 5 * MS, 0));
+        svc.cancel(timer);
+    }
+}
+
+#[test]
+fn q3_a_cancelled_event_is_never_seen() {
+    let svc = Setup::manual(MS).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    let timers: Vec<_> = (0..100).map(|i| into(queue, *svc, log).delay(i).start()).collect();
+    assert_eq!(svc.run(MS), 100);
+    for timer in timers.iter().step_by(2) {
+        assert_eq!(svc.cancel(*timer), SW_OK);
+    }
+    let taken: Vec<_> = queue.poll(100).iter().map(|event| event.0.timer).collect();
+    let kept: Vec<_> = timers.iter().skip(1).step_by(2).copied().collect();
+    assert_eq!(taken, kept);
+    assert_eq!(svc.stats().cancelled, 50);
+    assert_eq!(svc.stats().fired, 50);
+}
+
+#[test]
+fn q3_taking_races_with_cancel_and_reset() {
+    let svc = Setup::threaded(1).tick(US).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    let all = 10_000u64;
+    let (ended, cancelled) = (AtomicU64::new(0), AtomicU64::new(0));
+    let over = AtomicBool::new(false);
+    let mut fates: HashMap<sw_timer, u32> = HashMap::new();
+    let taken = std::thread::scope(|scope| {
+        let taker = scope.spawn(|| {
+            let mut taken = Vec::new();
+            let begin = Instant::now();
+            while !over.load(Ordering::SeqCst) && begin.elapsed() < Duration::from_secs(40) {
+                for event in queue.poll(8) {
+                    taken.push(event.0.timer);
+                    ended.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+            taken
+        });
+        for i in 0..all {
+            let timer = into(queue, *svc, log).delay(i % 50 * US).start();
+            let begin = Instant::now();
+            while begin.elapsed() < Duration::from_micros(i % 70) {}
+            if i % 3 == 0 {
+                svc.reset(timer, 10 * US);
+            }
+            if i % 2 == 0 && svc.cancel(timer) == SW_OK {
+                *fates.entry(timer).or_default() += 1;
+                cancelled.fetch_add(1, Ordering::SeqCst);
+                ended.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        eventually("all ended", || ended.load(Ordering::SeqCst) == all);
+        over.store(true, Ordering::SeqCst);
+        taker.join().unwrap()
+    });
+    for timer in taken {
+        *fates.entry(timer).or_default() += 1;
+    }
+    assert_eq!(fates.len() as u64, all);
+    assert!(fates.values().all(|&ends| ends == 1), "cancelled and taken, or taken twice");
+    assert_eq!(log.dropped(), cancelled.load(Ordering::SeqCst), "only those cancelled");
+}
+
+#[test]
+fn q3_freeing_a_queue_cancels_its_timers() {
+    let svc = Setup::manual(MS).shards(2).start();
+    let log = Log::new();
+    let (queue, other) = (svc.queue(), svc.queue());
+    let mut timers = Vec::new();
+    for i in 0..100u64 {
+        let shard = (i % 2) as u32;
+        timers.push(into(queue, *svc, log).shard(shard).delay(i * MS).start());
+        timers.push(into(queue, *svc, log).shard(shard).delay(i * MS).period(MS).start());
+        into(other, *svc, Log::new()).shard(shard).delay(MS).start();
+    }
+    svc.advance(10 * MS);
+    svc.poll_shard(0);
+    assert_eq!(queue.free(), SW_OK);
+    for timer in timers {
+        assert_eq!(svc.cancel(timer), SW_NOT_FOUND);
+    }
+    assert_eq!(log.dropped(), 200);
+    assert_eq!(svc.stats().cancelled, 200);
+    assert_eq!(svc.pending(), 100, "another queue's are not concerned");
+    svc.poll_shard(1);
+    assert_eq!(other.poll(200).len(), 100);
+}
+
+#[test]
+fn q3_a_service_frees_the_queues_that_are_left() {
+    let log = Log::new();
+    let svc = Setup::threaded(1).start();
+    for _ in 0..10 {
+        let queue = svc.queue();
+        into(queue, *svc, log).start();
+        into(queue, *svc, log).delay(HOUR).start();
+    }
+    drop(svc);
+    assert_eq!(log.dropped(), 20);
+}
+
+#[test]
+fn q2_a_queue_is_readable_exactly_while_events_wait() {
+    let svc = Setup::manual(MS).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    assert!(!queue.readable());
+    into(queue, *svc, log).delay(MS).start();
+    let second = into(queue, *svc, log).delay(MS).start();
+    assert!(!queue.readable());
+    svc.advance(MS);
+    assert!(!queue.readable());
+    svc.poll();
+    assert!(queue.readable());
+    assert_eq!(queue.poll(1).len(), 1);
+    assert!(queue.readable(), "one is left");
+    assert_eq!(svc.cancel(second), SW_OK);
+    assert!(!queue.readable(), "the one left was cancelled");
+    assert!(queue.poll(1).is_empty());
+    assert!(!queue.readable());
+    let third = into(queue, *svc, log).start();
+    svc.poll();
+    assert!(queue.readable());
+    assert_eq!(svc.reset(third, HOUR), SW_OK);
+    assert!(!queue.readable(), "withdrawn");
+    assert_eq!(svc.run(HOUR), 1);
+    assert!(queue.readable());
+    assert_eq!(queue.poll(9).len(), 1);
+    assert!(!queue.readable());
+}
+
+#[test]
+fn q2_no_event_is_lost_to_a_host_that_sleeps_on_the_queue() {
+    let svc = Setup::threaded(1).tick(US).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    let fd = queue.fd();
+    for round in 0..3_000u64 {
+        into(queue, *svc, log).delay(round % 50 * US).start();
+        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd.
+        assert_eq!(unsafe { libc::poll(&mut poll, 1, 10_000) }, 1, "lost in round {round}");
+        assert_eq!(queue.poll(4).len(), 1, "readable, but nothing to take");
+        assert!(!readable(fd));
+    }
+}
