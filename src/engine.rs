@@ -1,100 +1,555 @@
-//! STUB bodies: the lead replaces them. Signatures are those that the C ABI and the Rust API build on.
-#![allow(missing_docs, unused_variables, clippy::missing_safety_doc)]
-use crate::config::Config;
-use crate::queue::QueueInner;
-use crate::status::{Error, Outcome};
-use crate::types::{Event, Spec, Stats};
-use std::ffi::c_void;
-use std::sync::Arc;
+//! The engine: shards, routing, and the operations that the C ABI and the Rust API are thin layers over.
+//!
+//! Every function can be called from any thread unless it says otherwise, and answers
+//! [`Error::Forked`] in a child of the process that started the engine. Shards and handles are raw
+//! numbers here; times are nanoseconds on the engine's clock.
 
-#[derive(Debug)]
-pub struct Engine {}
+use crate::arm::{Prepared, check};
+use crate::clock::Clock;
+use crate::config::{Config, Mode};
+use crate::gate::{EXCLUSIVE, Work};
+use crate::handle::{GENERATION_MASK, Handle};
+use crate::queue::QueueInner;
+use crate::reset::To;
+use crate::shard::Shard;
+use crate::status::{Error, Outcome};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sys::{affinity, barrier, call::drop_host, fork, random, thread};
+use crate::ticks::NEVER_TICK;
+use crate::types::{Event, NEVER, SHARD_ANY, Spec};
+use crate::worker::Lifecycle;
+use std::sync::{Arc, Mutex, Weak};
+
+/// See the head of this file.
+pub struct Engine {
+    id: u64,
+    me: Weak<Engine>,
+    mark: fork::Mark,
+    mode: Mode,
+    clock: Clock,
+    shards: Box<[Shard]>,
+    homes: AtomicU32,
+    pub(crate) lifecycle: Lifecycle,
+    /// Queues that have not been freed. Never locked on a hot path.
+    queues: Mutex<Vec<Arc<QueueInner>>>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("mode", &self.mode)
+            .field("shards", &self.shards.len())
+            .finish()
+    }
+}
+
+/// Every engine of the process has its own number, so that what a thread keeps of one that is gone is
+/// never taken for that of another at the same address.
+static IDS: AtomicU64 = AtomicU64::new(1);
 
 impl Engine {
-    /// Invalid, Unsupported, NoMemory, System.
+    /// Starts a service.
+    ///
+    /// # Errors
+    /// `Invalid`: a value out of its range. `NoMemory`. `System`: a thread, a pin or a descriptor was
+    /// refused; `errno` says why, and nothing is left behind.
     pub fn start(config: Config) -> Result<Arc<Engine>, Error> {
-        todo!()
+        Engine::start_with(config, GENERATION_MASK + 1)
     }
-    /// Ranges are checked here. On refusal, whatever the reason, `spec.drop(ctx)` has run.
-    /// `out` may be null; it is written before the callback can run, and only on success.
+
+    /// As `start`, with slots that are retired after so many timers.
+    pub(crate) fn start_with(config: Config, uses: u32) -> Result<Arc<Engine>, Error> {
+        let cpus = affinity::allowed_cpus();
+        let config = config.checked(cpus.len() as u32)?;
+        barrier::init();
+        let mark = fork::mark().map_err(crate::sys::errno::system)?;
+        let first_generation = random::random_u64() as u32 & GENERATION_MASK;
+        let engine = Arc::new_cyclic(|me| Engine {
+            // Relaxed: only uniqueness matters.
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            me: me.clone(),
+            mark,
+            mode: config.mode,
+            clock: Clock::new(config.clock),
+            shards: (0..config.shards)
+                .map(|index| Shard::new(index, &config, first_generation, uses))
+                .collect(),
+            homes: AtomicU32::new(0),
+            lifecycle: Lifecycle::new(),
+            queues: Mutex::new(Vec::new()),
+        });
+        if config.mode == Mode::Threaded {
+            engine.start_workers(&config, &cpus)?;
+        }
+        Ok(engine)
+    }
+
+    // ---------------------------------------------------------------- routing
+
+    #[inline]
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn weak(&self) -> Weak<Engine> {
+        self.me.clone()
+    }
+
+    #[inline]
+    pub(crate) fn shards(&self) -> &[Shard] {
+        &self.shards
+    }
+
+    #[inline]
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// A home shard for a thread; each thread gets the next.
+    pub(crate) fn next_home(&self) -> u32 {
+        self.homes.fetch_add(1, Ordering::Relaxed) % self.shards.len() as u32
+    }
+
+    #[inline]
+    pub(crate) fn alive(&self) -> Result<(), Error> {
+        if self.mark.forked() { Err(Error::Forked) } else { Ok(()) }
+    }
+
+    pub(crate) fn driven(&self) -> Result<(), Error> {
+        if self.mode == Mode::Driven { Ok(()) } else { Err(Error::Unsupported) }
+    }
+
+    #[inline]
+    pub(crate) fn shard(&self, index: u32) -> Result<&Shard, Error> {
+        self.shards.get(index as usize).ok_or(Error::Invalid)
+    }
+
+    /// The shard of a handle. `Invalid` for what no handle of any service can be.
+    #[inline]
+    fn find(&self, timer: u64) -> Result<(&Shard, Handle), Error> {
+        let handle = Handle::unpack(timer);
+        if handle.slot == 0 || handle.slot >= crate::handle::SLOT_END {
+            return Err(Error::Invalid);
+        }
+        Ok((self.shard(handle.shard)?, handle))
+    }
+
+    /// The shard that a spec names, or that the library chooses.
+    #[inline]
+    fn route(&self, shard: u32) -> Result<&Shard, Error> {
+        if shard != SHARD_ANY {
+            return self.shard(shard);
+        }
+        let home = match self.set() {
+            Some(set) => match set.own_shard() {
+                Some(own) => return self.shard(own),
+                None => set.home,
+            },
+            None => 0,
+        };
+        let home = self.shard(home)?;
+        if home.gate.is(EXCLUSIVE) {
+            return self.shards.iter().find(|shard| !shard.gate.is(EXCLUSIVE)).ok_or(Error::Busy);
+        }
+        Ok(home)
+    }
+
+    // ----------------------------------------------------------------- timers
+
+    /// Starts a timer. `out`, if not null, is written before the callback can run, and only on success.
+    /// On refusal, whatever the reason, the spec's drop has run.
+    ///
+    /// # Errors
+    /// `Invalid`, `Full`, `NoMemory`, `Stopped`, `Busy`, `Forked`.
+    ///
+    /// # Safety
+    /// The spec's functions can be called with its ctx on any thread of the service or that polls,
+    /// cancels or stops it, until the timer has ended; its queue is null or a queue of this engine that
+    /// has not been freed; `out` is null or can be written.
+    #[inline]
     pub unsafe fn arm(&self, spec: &Spec, out: *mut u64) -> Result<(), Error> {
-        todo!()
+        // SAFETY: the caller's promise.
+        unsafe { self.arm_checked(spec, out) }.inspect_err(|_| refuse(spec))
     }
-    /// All or nothing; on refusal each spec's drop has run.
+
+    #[inline]
+    unsafe fn arm_checked(&self, spec: &Spec, out: *mut u64) -> Result<(), Error> {
+        self.alive()?;
+        check(spec)?;
+        self.check_queue(spec)?;
+        let shard = self.route(spec.shard)?;
+        let port = self.port(shard)?;
+        // SAFETY: the port is this thread's; the rest is the caller's promise.
+        unsafe { shard.arm(&port, &self.clock, spec, out) }
+    }
+
+    fn check_queue(&self, spec: &Spec) -> Result<(), Error> {
+        // SAFETY: the caller of `arm` says that it is null or a queue.
+        match unsafe { spec.queue.as_ref() } {
+            Some(queue) if queue.is_closed() || !queue.engine().ptr_eq(&self.me) => {
+                Err(Error::Invalid)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts all of the timers or none. `out`, if not null, has room for a handle of each.
+    ///
+    /// # Errors
+    /// As `arm`; then each spec's drop has run.
+    ///
+    /// # Safety
+    /// As `arm`, for each spec.
     pub unsafe fn arm_batch(&self, specs: &[Spec], out: *mut u64) -> Result<(), Error> {
-        todo!()
+        // SAFETY: the caller's promise.
+        unsafe { self.arm_batch_checked(specs, out) }.inspect_err(|_| specs.iter().for_each(refuse))
     }
+
+    unsafe fn arm_batch_checked(&self, specs: &[Spec], out: *mut u64) -> Result<(), Error> {
+        self.alive()?;
+        let mut prepared: Vec<(&Shard, Prepared)> = Vec::new();
+        prepared.try_reserve_exact(specs.len()).map_err(|_| Error::NoMemory)?;
+        let mut ahead = Vec::new();
+        ahead.try_reserve_exact(self.shards.len()).map_err(|_| Error::NoMemory)?;
+        ahead.resize(self.shards.len(), 0usize);
+        let result = specs.iter().try_for_each(|spec| {
+            check(spec)?;
+            self.check_queue(spec)?;
+            let shard = self.route(spec.shard)?;
+            let port = self.port(shard)?;
+            ahead[shard.index as usize] += 1;
+            // SAFETY: the port is this thread's; the rest is the caller's promise.
+            let one = unsafe {
+                shard.prepare_one(&port, &self.clock, spec, ahead[shard.index as usize])?
+            };
+            prepared.push((shard, one));
+            Ok(())
+        });
+        // SAFETY: as above.
+        let result = result.and_then(|()| unsafe { self.publish_all(&prepared, out) });
+        if result.is_err() {
+            for (shard, one) in prepared {
+                if let Ok(port) = self.port(shard) {
+                    // SAFETY: the port is this thread's, and the timer has not been published.
+                    unsafe { shard.discard(&port, one) };
+                }
+            }
+        }
+        result
+    }
+
+    /// Publishes prepared timers once the gates of all their shards are passed.
+    unsafe fn publish_all(
+        &self,
+        prepared: &[(&Shard, Prepared)],
+        out: *mut u64,
+    ) -> Result<(), Error> {
+        let mut ports = Vec::new();
+        ports.try_reserve_exact(self.shards.len()).map_err(|_| Error::NoMemory)?;
+        for shard in &self.shards {
+            let used = prepared.iter().any(|(other, _)| std::ptr::eq(*other, shard));
+            ports.push(if used { Some(self.port(shard)?) } else { None });
+        }
+        let mut inside = Vec::new();
+        inside.try_reserve_exact(self.shards.len()).map_err(|_| Error::NoMemory)?;
+        for (shard, port) in self.shards.iter().zip(&ports) {
+            if let Some(port) = port {
+                inside.push(shard.gate.enter(&port.own.busy, Work::Other, port.is_owner())?);
+            }
+        }
+        for (index, (shard, one)) in prepared.iter().enumerate() {
+            let port = ports[shard.index as usize].as_ref().ok_or(Error::Invalid)?;
+            let out = if out.is_null() { out } else { out.wrapping_add(index) };
+            // SAFETY: the port is this thread's and inside the gate; `out` has room for each.
+            unsafe { shard.publish(port, &self.clock, *one, out) };
+        }
+        Ok(())
+    }
+
+    /// Cancels. `Done`: it will not run (again), and is not running. `Running`: its callback is running
+    /// now and it will not run again. `NotFound`: it had ended. Lock-free, never waits.
+    ///
+    /// # Errors
+    /// `Invalid` (no such handle can be), `Stopped`, `Busy`, `Forked`.
+    #[inline]
     pub fn cancel(&self, timer: u64) -> Result<Outcome, Error> {
-        todo!()
+        self.alive()?;
+        let (shard, handle) = self.find(timer)?;
+        let port = self.port(shard)?;
+        // SAFETY: the port is this thread's.
+        unsafe { shard.cancel(&port, handle, false) }
     }
+
+    /// Cancels, then waits until the callback is not running and drop has run.
+    ///
+    /// # Errors
+    /// As `cancel`; `WouldDeadlock` in the timer's own callback, on the thread that would have to
+    /// finish it, and where the wait would close a circle: the timer will not run again then either.
     pub fn cancel_wait(&self, timer: u64) -> Result<Outcome, Error> {
-        todo!()
+        self.alive()?;
+        let (shard, handle) = self.find(timer)?;
+        let port = self.port(shard)?;
+        let token = thread::current_token();
+        // SAFETY: the port is this thread's.
+        let outcome = unsafe { shard.cancel(&port, handle, true)? };
+        let own = shard.running.load(Ordering::Relaxed) == timer && port.is_owner();
+        if own {
+            return Err(Error::WouldDeadlock);
+        }
+        if outcome == Outcome::Running {
+            let from = match self.turning() {
+                0 => None,
+                index => Some(&self.shards[index as usize - 1]),
+            };
+            shard.await_end(handle, token, from, &self.shards)?;
+        }
+        Ok(outcome)
     }
-    /// How many of the timers were found and cancelled (their cancel alone would have been `Done`).
+
+    /// Cancels many; answers how many of them were found armed.
+    ///
+    /// # Errors
+    /// As `cancel`, at the first handle that is refused; those before it have been cancelled.
     pub fn cancel_batch(&self, timers: &[u64]) -> Result<usize, Error> {
-        todo!()
+        let mut done = 0;
+        for &timer in timers {
+            match self.cancel(timer) {
+                Ok(Outcome::Done) => done += 1,
+                Ok(_) | Err(Error::Invalid) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
     }
+
+    /// Moves a timer's deadline to `delay_ns` from now. `Done`, `Running` (a one-shot whose callback is
+    /// running elsewhere; unchanged) or `NotFound`.
+    ///
+    /// # Errors
+    /// `Invalid`, `Full` (armed again in its own callback), `NoMemory`, `Stopped`, `Busy`, `Forked`.
+    #[inline]
     pub fn reset_after(&self, timer: u64, delay_ns: u64) -> Result<Outcome, Error> {
-        todo!()
+        self.reset(timer, To::Delay(delay_ns))
     }
+
+    /// Moves a timer's deadline. As `reset_after`.
+    ///
+    /// # Errors
+    /// As `reset_after`.
+    #[inline]
     pub fn reset_at(&self, timer: u64, deadline_ns: u64) -> Result<Outcome, Error> {
-        todo!()
+        self.reset(timer, To::Deadline(deadline_ns))
     }
+
+    #[inline]
+    fn reset(&self, timer: u64, to: To) -> Result<Outcome, Error> {
+        self.alive()?;
+        let (shard, handle) = self.find(timer)?;
+        let port = self.port(shard)?;
+        // SAFETY: the port is this thread's.
+        unsafe { shard.reset(&port, &self.clock, handle, to) }
+    }
+
+    /// How long a timer still has; 0 when due, [`NEVER`] for a deadline that does not come.
+    ///
+    /// # Errors
+    /// `Invalid`, `Stopped`, `Forked`.
     pub fn remaining(&self, timer: u64) -> Result<(Outcome, u64), Error> {
-        todo!()
+        self.alive()?;
+        let (shard, handle) = self.find(timer)?;
+        self.running()?;
+        Ok(shard.remaining(&self.clock, handle))
     }
-    /// `unfired(timer, ctx, deadline_ns)` for each timer that had not fired, before its drop.
-    pub fn stop(&self, unfired: &mut dyn FnMut(u64, *mut c_void, u64)) -> Result<u64, Error> {
-        todo!()
+
+    /// The shard part of a handle; the rest is not looked at.
+    pub fn shard_of(timer: u64) -> u32 {
+        Handle::unpack(timer).shard
     }
-    /// Frees all queues that are left. After `stop`.
+
+    // ------------------------------------------------------------------ clock
+
+    /// How many shards there are.
     pub fn shard_count(&self) -> u32 {
-        todo!()
+        self.shards.len() as u32
     }
+
+    /// The engine's clock.
     pub fn now(&self) -> u64 {
-        todo!()
+        self.clock.now()
     }
+
+    /// Moves a manual clock on; it stops at [`NEVER`].
+    ///
+    /// # Errors
+    /// `Unsupported` on any other clock, `Forked`.
     pub fn advance(&self, by_ns: u64) -> Result<(), Error> {
-        todo!()
+        self.alive()?;
+        self.clock.advance(by_ns)?;
+        barrier::full();
+        for shard in &self.shards {
+            if shard.alarm.armed() <= shard.ticks.reached(self.clock.now()) {
+                shard.alarm.set_descriptor(&self.clock);
+            }
+        }
+        Ok(())
     }
-    pub fn attach(&self, shard: u32, exclusive: bool) -> Result<(), Error> {
-        todo!()
-    }
-    pub fn detach(&self, shard: u32) -> Result<(), Error> {
-        todo!()
-    }
-    /// At most `budget` expiries (0: all); answers how many were delivered.
-    pub fn poll(&self, shard: u32, budget: usize) -> Result<usize, Error> {
-        todo!()
-    }
+
+    /// A lower bound of the next instant at which the shard wants a poll; [`NEVER`]: none.
+    ///
+    /// # Errors
+    /// `Invalid`, `Unsupported`, `Stopped`, `Forked`.
     pub fn next(&self, shard: u32) -> Result<u64, Error> {
-        todo!()
+        self.alive()?;
+        self.driven()?;
+        let shard = self.shard(shard)?;
+        self.running()?;
+        let armed = shard.alarm.armed();
+        Ok(if armed == NEVER_TICK || shard.pending() == 0 {
+            NEVER
+        } else if armed == crate::alarm::AWAKE {
+            self.clock.now()
+        } else {
+            shard.ticks.instant(armed)
+        })
     }
+
+    /// A descriptor that is readable when the shard wants a poll.
+    ///
+    /// # Errors
+    /// `Invalid`, `Unsupported`, `Stopped`, `Forked`, `System`.
     pub fn fd(&self, shard: u32) -> Result<i32, Error> {
-        todo!()
+        self.alive()?;
+        self.driven()?;
+        let shard = self.shard(shard)?;
+        self.running()?;
+        shard.alarm.descriptor(&self.clock).map_err(crate::sys::errno::system)
     }
-    pub fn stats(&self, shard: u32) -> Result<Stats, Error> {
-        todo!()
-    }
+
+    // ----------------------------------------------------------------- queues
+
+    /// A new queue.
+    ///
+    /// # Errors
+    /// `NoMemory`, `Stopped`, `Forked`.
     pub fn queue_new(self: &Arc<Self>) -> Result<*const QueueInner, Error> {
-        todo!()
+        self.alive()?;
+        self.running()?;
+        let queue = Arc::new(QueueInner::new(self.weak(), self.shards.len()));
+        let mut queues = self.lock_queues();
+        queues.try_reserve(1).map_err(|_| Error::NoMemory)?;
+        let raw = Arc::as_ptr(&queue);
+        queues.push(queue);
+        Ok(raw)
     }
-    /// Writes up to `capacity` events, answers how many.
+
+    fn lock_queues(&self) -> std::sync::MutexGuard<'_, Vec<Arc<QueueInner>>> {
+        self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The engine behind a queue.
+    ///
+    /// # Safety
+    /// `queue` is a queue that has not been freed, nor has its engine.
+    unsafe fn of_queue<'a>(
+        queue: *const QueueInner,
+    ) -> Result<(&'a QueueInner, Arc<Engine>), Error> {
+        // SAFETY: the caller's promise.
+        let queue = unsafe { queue.as_ref() }.ok_or(Error::Invalid)?;
+        let engine = queue.engine().upgrade().ok_or(Error::Stopped)?;
+        engine.alive()?;
+        Ok((queue, engine))
+    }
+
+    /// Takes at most `capacity` expiries, oldest first within a shard; answers how many.
+    ///
+    /// # Errors
+    /// `Invalid`, `Stopped`, `NoMemory`, `Forked`.
+    ///
+    /// # Safety
+    /// `queue` is a queue that has not been freed; `out` has room for `capacity` events.
     pub unsafe fn queue_poll(
         queue: *const QueueInner,
         out: *mut Event,
         capacity: usize,
     ) -> Result<usize, Error> {
-        todo!()
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (queue, engine) = Engine::of_queue(queue)?;
+            queue.take(&engine, out, capacity)
+        }
     }
+
+    /// A descriptor that is readable while events wait.
+    ///
+    /// # Errors
+    /// `Invalid`, `Stopped`, `Forked`, `System`.
+    ///
+    /// # Safety
+    /// `queue` is a queue that has not been freed.
     pub unsafe fn queue_fd(queue: *const QueueInner) -> Result<i32, Error> {
-        todo!()
+        // SAFETY: the caller's promise.
+        let (queue, engine) = unsafe { Engine::of_queue(queue)? };
+        engine.running()?;
+        queue.descriptor().map_err(crate::sys::errno::system)
     }
+
+    /// Cancels the timers that would have been delivered to the queue, and frees it.
+    ///
+    /// # Errors
+    /// `Invalid`, `Forked`; `Busy` while another thread owns a shard exclusively (nothing is changed).
+    ///
+    /// # Safety
+    /// `queue` is a queue that has not been freed, and no other thread uses it any more.
     pub unsafe fn queue_free(queue: *const QueueInner) -> Result<(), Error> {
-        todo!()
+        // SAFETY: the caller's promise.
+        let (inner, engine) = unsafe { Engine::of_queue(queue)? };
+        engine.close_queue(inner)?;
+        let mut queues = engine.lock_queues();
+        let freed = queues
+            .iter()
+            .position(|other| std::ptr::eq(Arc::as_ptr(other), queue))
+            .map(|index| queues.swap_remove(index));
+        drop(queues);
+        drop(freed);
+        Ok(())
     }
-    /// Shard part of a handle (no check of the rest).
-    pub fn shard_of(timer: u64) -> u32 {
-        todo!()
+
+    fn close_queue(&self, queue: &QueueInner) -> Result<(), Error> {
+        let mine = |shard: &Shard| self.port(shard).is_ok_and(|port| port.is_exclusive());
+        if self.running().is_ok()
+            && self.shards.iter().any(|shard| shard.gate.is(EXCLUSIVE) && !mine(shard))
+        {
+            return Err(Error::Busy);
+        }
+        if !queue.close() {
+            return Err(Error::Invalid);
+        }
+        barrier::heavy();
+        for shard in &self.shards {
+            for port in shard.ports() {
+                port.own.busy.settle(true);
+            }
+            let port = self.port(shard)?;
+            for slot in 1..shard.slab.end() {
+                // SAFETY: the port is this thread's.
+                unsafe { shard.cancel_if_of(&port, slot, queue) };
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Nobody else is here: whoever stopped it has seen its threads end.
+        self.lock_queues().clear();
+    }
+}
+
+/// A refused spec's drop.
+fn refuse(spec: &Spec) {
+    if let Some(drop) = spec.drop {
+        // SAFETY: the caller of `arm` says that drop may be called with ctx, and no timer came to be.
+        unsafe { drop_host(drop, spec.ctx) };
     }
 }

@@ -1,6 +1,384 @@
-//! STUB, to be replaced.
-/// A queue.
-#[derive(Debug)]
+//! Queues: expiries that the host takes instead of being called back.
+//!
+//! Ground rules: the shard's owner delivers (`deliver`), any thread takes (`take`). An event that waits
+//! is a timer whose word says `Queued`; the lane's entry is only a hint where to look. So a cancel wins until
+//! the event is taken, a reset withdraws it, and neither has to find it in the lane. While an
+//! event of a periodic timer waits, its word holds the next point of the grid; each point that goes
+//! by moves it on, and the taker reads off how many were missed.
+//!
+//! Freeing a queue keeps deliveries and starts out by the same handshake as the gate's: it marks the
+//! queue closed, runs the heavy half of the fence, and lets every port that is at work settle.
+
+use crate::engine::Engine;
+use crate::extra::Extra;
+use crate::fire::Grid;
+use crate::gate::Work;
+use crate::handle::GENERATION_BITS;
+use crate::lane::Lane;
+use crate::port::Port;
+use crate::record::Record;
+use crate::shard::Shard;
+use crate::status::Error;
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use crate::sys::eventfd::EventFd;
+use crate::ticks::Due;
+use crate::turn::{Served, Turn};
+use crate::types::{Event, Expiry};
+use crate::word::{Phase, Word};
+use std::sync::{OnceLock, Weak};
+
+/// See the head of this file.
 pub struct QueueInner {
-    _x: u8,
+    engine: Weak<Engine>,
+    /// One for each shard.
+    lanes: Box<[Lane]>,
+    /// Events that wait.
+    waiting: AtomicU64,
+    descriptor: OnceLock<EventFd>,
+    closed: AtomicBool,
+    /// Where the next taker begins, so that no shard is always first.
+    turn: AtomicU32,
+}
+
+impl std::fmt::Debug for QueueInner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("waiting", &self.waiting.load(Ordering::Relaxed)).finish()
+    }
+}
+
+/// What a look at a lane brought.
+enum Taken {
+    Event,
+    /// An entry whose event waits no more.
+    Stale,
+    Nothing,
+}
+
+/// An entry of a lane: slot, generation, and the low bits of a number that is new for each delivery.
+#[derive(Debug, Clone, Copy)]
+struct Hint {
+    slot: u32,
+    generation: u32,
+    delivery: u8,
+}
+
+impl Hint {
+    fn pack(self) -> u64 {
+        u64::from(self.delivery) << 56
+            | u64::from(self.slot) << GENERATION_BITS
+            | u64::from(self.generation)
+    }
+
+    fn unpack(bits: u64) -> Hint {
+        let handle = crate::handle::Handle::unpack(bits);
+        Hint { slot: handle.slot, generation: handle.generation, delivery: (bits >> 56) as u8 }
+    }
+
+    /// Does the event that it stands for still wait?
+    fn waits(self, shard: &Shard) -> Option<(&Record, &Extra, Word)> {
+        let record = shard.slab.get(self.slot)?;
+        let word = record.word();
+        if word.generation() != self.generation || word.phase() != Phase::Queued {
+            return None;
+        }
+        let extra = shard.extra_of(record)?;
+        (extra.delivery.load(Ordering::Relaxed) as u8 == self.delivery)
+            .then_some((record, extra, word))
+    }
+}
+
+impl QueueInner {
+    pub(crate) fn new(engine: Weak<Engine>, shards: usize) -> QueueInner {
+        QueueInner {
+            engine,
+            lanes: (0..shards).map(|_| Lane::new()).collect(),
+            waiting: AtomicU64::new(0),
+            descriptor: OnceLock::new(),
+            closed: AtomicBool::new(false),
+            turn: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Weak<Engine> {
+        &self.engine
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Marks it closed; the caller then lets the ports settle.
+    pub(crate) fn close(&self) -> bool {
+        // AcqRel: one closer wins.
+        !self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    /// The descriptor, made when first asked for.
+    pub(crate) fn descriptor(&self) -> std::io::Result<i32> {
+        if self.descriptor.get().is_none() {
+            let _ = self.descriptor.set(EventFd::new()?);
+            // Full: either `arrived` sees the descriptor or this sees the event.
+            fence(Ordering::SeqCst);
+            self.show();
+        }
+        Ok(self.descriptor.get().map_or(-1, EventFd::raw_fd))
+    }
+
+    /// Makes the descriptor say whether events wait, until that stays so.
+    fn show(&self) {
+        let Some(descriptor) = self.descriptor.get() else { return };
+        loop {
+            let some = self.waiting.load(Ordering::Acquire) > 0;
+            if some {
+                descriptor.set();
+            } else {
+                descriptor.clear();
+            }
+            // Full: whoever changes `waiting` after this sets the descriptor after this.
+            fence(Ordering::SeqCst);
+            if (self.waiting.load(Ordering::Acquire) > 0) == some {
+                return;
+            }
+        }
+    }
+
+    /// An event is about to wait.
+    fn arrived(&self) {
+        if self.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
+            fence(Ordering::SeqCst);
+            self.show();
+        }
+    }
+
+    /// An event waits no more: taken, cancelled, withdrawn.
+    pub(crate) fn left(&self) {
+        if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
+            fence(Ordering::SeqCst);
+            self.show();
+        }
+    }
+
+    /// Takes at most `capacity` events.
+    ///
+    /// # Safety
+    /// `out` has room for `capacity` events.
+    pub(crate) unsafe fn take(
+        &self,
+        engine: &Engine,
+        out: *mut Event,
+        capacity: usize,
+    ) -> Result<usize, Error> {
+        let shards = engine.shards();
+        let first = self.turn.fetch_add(1, Ordering::Relaxed) as usize;
+        let mut taken = 0;
+        for index in (0..shards.len()).map(|n| (first + n) % shards.len()) {
+            while taken < capacity {
+                // SAFETY: fewer than `capacity` have been written.
+                match unsafe { self.take_one(engine, &shards[index], out.add(taken)) } {
+                    Ok(Taken::Event) => taken += 1,
+                    Ok(Taken::Stale) => {}
+                    Ok(Taken::Nothing) => break,
+                    // What has been taken is the host's; the error comes with the next call.
+                    Err(_) if taken > 0 => return Ok(taken),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Takes the oldest entry of one shard's lane.
+    ///
+    /// # Safety
+    /// `out` can be written.
+    unsafe fn take_one(
+        &self,
+        engine: &Engine,
+        shard: &Shard,
+        out: *mut Event,
+    ) -> Result<Taken, Error> {
+        let port = engine.port(shard)?;
+        // Takers move only `Queued` words, which even an exclusive owner moves by compare-and-swap: so
+        // they go in as if they were the owner.
+        let _inside = shard.gate.enter(&port.own.busy, Work::Other, true)?;
+        // SAFETY: the port is this thread's.
+        unsafe { shard.reserve(&port, 1)? };
+        let Some(bits) = self.lanes[shard.index as usize].take() else {
+            return Ok(Taken::Nothing);
+        };
+        // SAFETY: the port is this thread's and has room in its inbox.
+        match unsafe { self.redeem(engine, shard, &port, Hint::unpack(bits)) } {
+            Some(event) => {
+                // SAFETY: the caller's promise.
+                unsafe { out.write(event) };
+                Ok(Taken::Event)
+            }
+            None => Ok(Taken::Stale),
+        }
+    }
+
+    /// Turns a hint into the event that it stands for, if that still waits.
+    ///
+    /// # Safety
+    /// The calling thread has claimed the port, which is inside the gate, with room in its inbox.
+    unsafe fn redeem(
+        &self,
+        engine: &Engine,
+        shard: &Shard,
+        port: &Port,
+        hint: Hint,
+    ) -> Option<Event> {
+        while let Some((record, extra, word)) = hint.waits(shard) {
+            let mut event = Event {
+                expiry: Expiry {
+                    timer: shard.handle(hint.slot, hint.generation),
+                    deadline_ns: extra.event_deadline_ns.load(Ordering::Relaxed),
+                    now_ns: extra.event_now_ns.load(Ordering::Relaxed),
+                    missed: extra.event_missed.load(Ordering::Relaxed),
+                },
+                ctx: record.ctx(),
+            };
+            let grid = Grid::of(extra);
+            let counters = &port.own.counters;
+            if grid.period_ns == 0 {
+                let (free, spent) = shard.slab.freed(word);
+                if record.swap(word, free).is_err() {
+                    continue;
+                }
+                counters.fired.add(1);
+                counters.ended_by_fire.add(1);
+                shard.count_end(port);
+                // Its ctx is the taker's now, so its drop is not run.
+                // SAFETY: the swap was won, and the caller has claimed the port.
+                let _ = unsafe { shard.give_up(port, record, hint.slot, word, spent) };
+                return Some(event);
+            }
+            let (offset, due) = if grid.fixed_delay {
+                shard.after(record, extra, engine.clock().now())
+            } else {
+                let Some(next) = shard.slab.decode(record, word.offset()) else { continue };
+                let later = next.deadline_ns.saturating_sub(event.expiry.deadline_ns);
+                let points = (later / grid.period_ns).max(1) - 1;
+                event.expiry.deadline_ns += points * grid.period_ns;
+                event.expiry.missed += points;
+                (word.offset(), next)
+            };
+            if record.swap(word, word.with(Phase::Pending, offset)).is_err() {
+                if grid.fixed_delay {
+                    shard.slab.unencode(offset);
+                }
+                continue;
+            }
+            if grid.fixed_delay {
+                shard.slab.set_trim(record, offset, due);
+                // SAFETY: the caller's promise.
+                unsafe {
+                    shard.hand_over(port, engine.clock(), hint.slot, hint.generation, due.tick);
+                }
+            }
+            event.expiry.now_ns = event.expiry.now_ns.max(event.expiry.deadline_ns);
+            counters.fired.add(1);
+            counters.missed.add(event.expiry.missed);
+            self.left();
+            return Some(event);
+        }
+        None
+    }
+
+    fn still_waits(shard: &Shard, bits: u64) -> bool {
+        Hint::unpack(bits).waits(shard).is_some()
+    }
+}
+
+impl Turn<'_> {
+    /// Puts the expiry of a timer in its queue, or, when its last event still waits there, moves its
+    /// grid on. `None`: another thread moved the word first.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard.
+    pub(crate) unsafe fn deliver(
+        &self,
+        record: &Record,
+        slot: u32,
+        word: Word,
+        due: Due,
+        extra: &Extra,
+        queue: &QueueInner,
+    ) -> Option<Result<Served, Error>> {
+        let shard = self.shard;
+        let inside = match shard.gate.enter(&self.port.own.busy, Work::Start, true) {
+            Ok(inside) => inside,
+            Err(error) => return Some(Err(error)),
+        };
+        if queue.is_closed() {
+            let handle =
+                crate::handle::Handle { shard: shard.index, slot, generation: word.generation() };
+            // SAFETY: the port is this thread's.
+            let (_, ended) = unsafe { shard.cancel_inside(self.port, handle, false, &inside) };
+            drop(inside);
+            ended.finish();
+            return Some(Ok(Served::Skipped));
+        }
+        let waited = word.phase() == Phase::Queued;
+        let mut grid = Grid::of(extra);
+        // While an event waits, what goes by is missed, also where each point would be served.
+        grid.burst &= !waited;
+        let periodic = grid.period_ns != 0;
+        let lane = &queue.lanes[shard.index as usize];
+        // SAFETY: the caller owns the shard.
+        let room = unsafe { waited || lane.reserve(|bits| QueueInner::still_waits(shard, bits)) };
+        if !room {
+            return Some(Err(Error::NoMemory));
+        }
+        let (served_ns, missed) = grid.serve(due.deadline_ns, self.now_ns);
+        let (offset, next_due) = if periodic {
+            match self.next_offset(record, &grid, extra, served_ns) {
+                Ok(next) => next,
+                Err(error) => return Some(Err(error)),
+            }
+        } else {
+            (word.offset(), None)
+        };
+        if let Some(next_due) = next_due {
+            // The reminder before the word: should the word have moved on, the reminder is out of date.
+            // SAFETY: the caller owns the shard.
+            let filed = unsafe {
+                shard.with_core(|core| core.file(record, slot, word.generation(), next_due.tick))
+            };
+            if let Err(error) = filed {
+                shard.slab.unencode(offset);
+                return Some(Err(error));
+            }
+        }
+        extra.event_now_ns.store(self.now_ns, Ordering::Relaxed);
+        if !waited {
+            extra.delivery.fetch_add(1, Ordering::Relaxed);
+            extra.event_deadline_ns.store(served_ns, Ordering::Relaxed);
+            extra.event_missed.store(missed, Ordering::Relaxed);
+            queue.arrived();
+        }
+        if self.swap(record, word, word.with(Phase::Queued, offset)).is_err() {
+            if !waited {
+                queue.left();
+            }
+            if periodic {
+                shard.slab.unencode(offset);
+            }
+            return None;
+        }
+        if let Some(next_due) = next_due {
+            shard.slab.set_trim(record, offset, next_due);
+        }
+        if periodic {
+            shard.slab.release(word.offset());
+        }
+        if waited {
+            return Some(Ok(Served::Skipped));
+        }
+        let delivery = extra.delivery.load(Ordering::Relaxed) as u8;
+        let hint = Hint { slot, generation: word.generation(), delivery };
+        // SAFETY: the caller owns the shard and has reserved room.
+        unsafe { lane.push(hint.pack()) };
+        Some(Ok(Served::Delivered))
+    }
 }

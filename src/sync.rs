@@ -42,3 +42,9 @@ impl<T> UnsafeCell<T> {
         f(self.0.get())
     }
 }
+
+/// Gives the processor to another thread.
+#[cfg(loom)]
+pub(crate) use loom::thread::yield_now;
+#[cfg(not(loom))]
+pub(crate) use std::thread::yield_now;

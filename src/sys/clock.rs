@@ -17,6 +17,13 @@ pub(crate) fn boottime_ns() -> u64 {
     read(libc::CLOCK_BOOTTIME)
 }
 
+/// Nanoseconds of `CLOCK_MONOTONIC` as of the last tick of the kernel: an instant that has been,
+/// at a sixth of the price.
+#[inline]
+pub(crate) fn monotonic_coarse_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC_COARSE)
+}
+
 #[inline]
 fn read(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -17,6 +17,7 @@ pub(crate) mod affinity;
 pub(crate) mod barrier;
 pub(crate) mod call;
 pub(crate) mod clock;
+pub(crate) mod errno;
 pub(crate) mod eventfd;
 pub(crate) mod fork;
 pub(crate) mod futex;

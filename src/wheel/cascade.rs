@@ -136,6 +136,7 @@ impl Wheel {
                 Look::At(tick) => {
                     let tick = tick.max(first);
                     self.buckets.push_reserved(bits::bucket_of(first, tick), reminder.at(tick));
+                    records.refiled(reminder, tick);
                 }
             }
         }

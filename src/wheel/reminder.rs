@@ -45,7 +45,7 @@ impl Reminder {
 
     /// The low [`TICK_BITS`] of the tick.
     #[inline(always)]
-    pub(super) fn tick(self) -> u64 {
+    pub(crate) fn tick(self) -> u64 {
         self.0 & ((1 << TICK_BITS) - 1)
     }
 
@@ -84,6 +84,8 @@ pub(crate) trait Records {
     fn look(&self, reminder: Reminder) -> Look;
     /// `look` will be asked about `reminder` soon.
     fn prefetch(&self, reminder: Reminder);
+    /// The reminder has been filed for another tick than the one it carries.
+    fn refiled(&self, _reminder: Reminder, _tick: u64) {}
 }
 
 /// The allocator refused. Nothing was changed that would be missed: the call can be repeated.
@@ -119,6 +121,13 @@ impl Batch {
         let next = self.rest().first().copied();
         self.pos += usize::from(next.is_some());
         next
+    }
+
+    /// Takes back the one that was handed out last; false: there is no such one.
+    pub(crate) fn put_back(&mut self, reminder: Reminder) -> bool {
+        let last = self.pos.checked_sub(1).filter(|&last| self.reminders[last] == reminder);
+        self.pos = last.unwrap_or(self.pos);
+        last.is_some()
     }
 
     /// Whether all have been handed out.

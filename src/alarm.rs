@@ -1,0 +1,178 @@
+//! The alarm of a shard: when its owner will look by itself, and how to make it look earlier.
+//!
+//! Ground rules: `armed` holds the tick at which the owner looks next, or [`AWAKE`] while it is at
+//! work (or has been told to be). The owner writes it before it sleeps; a thread that hands over work
+//! for an earlier tick lowers it and rings. Neither can miss the other: the starter publishes its
+//! entry, runs a full fence, then reads `armed`; the owner writes `armed`, runs a full fence, then
+//! looks at the inboxes. A later deadline wakes nobody.
+//!
+//! A service's own thread sleeps on a futex (or, on the boot-time clock, on a timer descriptor). A host
+//! that drives the shard sleeps as it likes; it may ask for a descriptor, which is a timerfd that is
+//! set to `armed`.
+
+use crate::clock::Clock;
+use crate::sync::{AtomicU64, Ordering};
+use crate::sys::barrier;
+use crate::sys::futex::WaitWord;
+use crate::sys::timerfd::TimerFd;
+use crate::ticks::{NEVER_TICK, Ticks};
+use std::io;
+use std::sync::OnceLock;
+
+/// The owner is at work, or something is due at once: nobody needs to ring.
+pub(crate) const AWAKE: u64 = 0;
+
+/// See the head of this file.
+pub(crate) struct Alarm {
+    armed: AtomicU64,
+    /// What the service's own thread sleeps on.
+    bell: WaitWord,
+    /// What a host waits on, once asked for; or what the service's own thread sleeps on where a
+    /// futex does not know the clock.
+    descriptor: OnceLock<TimerFd>,
+    threaded: bool,
+    ticks: Ticks,
+}
+
+impl Alarm {
+    pub(crate) fn new(threaded: bool, ticks: Ticks) -> Alarm {
+        Alarm {
+            armed: AtomicU64::new(if threaded { AWAKE } else { NEVER_TICK }),
+            bell: WaitWord::new(),
+            descriptor: OnceLock::new(),
+            threaded,
+            ticks,
+        }
+    }
+
+    /// The tick at which the owner looks next: a lower bound of what it has to do.
+    pub(crate) fn armed(&self) -> u64 {
+        self.armed.load(Ordering::Relaxed)
+    }
+
+    /// Called by whoever handed over something for `tick`, after a full fence (the owner, for its own
+    /// wheel, needs none).
+    #[inline]
+    pub(crate) fn notice(&self, tick: u64, clock: &Clock) {
+        // Relaxed: the fence before it orders it behind the hand-over; see the head of this file.
+        if tick < self.armed.load(Ordering::Relaxed) {
+            self.lower(tick, clock);
+        }
+    }
+
+    #[cold]
+    fn lower(&self, tick: u64, clock: &Clock) {
+        if self.threaded {
+            self.ring();
+        } else {
+            self.armed.fetch_min(tick, Ordering::AcqRel);
+            self.set_descriptor(clock);
+        }
+    }
+
+    /// Wakes the owner, whatever the tick: the queues are long, or the service stops.
+    #[cold]
+    pub(crate) fn ring(&self) {
+        if self.threaded {
+            // AcqRel: of many that ring, one finds the owner asleep and pays for waking it.
+            if self.armed.swap(AWAKE, Ordering::AcqRel) != AWAKE {
+                match self.descriptor.get() {
+                    Some(descriptor) => descriptor.fire_now(),
+                    None => self.bell.bump_and_wake_all(),
+                }
+            }
+        } else if let Some(descriptor) = self.descriptor.get() {
+            descriptor.fire_now();
+        }
+    }
+
+    /// The service's thread sleeps until `tick`, unless `anything` waits for it already.
+    pub(crate) fn sleep(&self, tick: u64, clock: &Clock, anything: impl Fn() -> bool) {
+        let seen = self.bell.load();
+        if self.descriptor.get().is_some() {
+            self.point_descriptor(tick, clock);
+        }
+        self.armed.store(tick, Ordering::Release);
+        // Full: partner of the fence between hand-over and `notice`.
+        barrier::full();
+        if !anything() {
+            match self.descriptor.get() {
+                Some(descriptor) => descriptor.wait(),
+                None if tick == NEVER_TICK => self.bell.wait(seen, None),
+                None => self.bell.wait(seen, Some(self.ticks.instant(tick))),
+            }
+        }
+        self.armed.store(AWAKE, Ordering::Release);
+    }
+
+    /// A host's turn begins.
+    pub(crate) fn wake(&self) {
+        self.armed.store(AWAKE, Ordering::Release);
+    }
+
+    /// A host's turn ends: the next is wanted at `tick`. False when something came in meanwhile; then
+    /// the turn is not over.
+    pub(crate) fn rest(&self, tick: u64, clock: &Clock, anything: impl Fn() -> bool) -> bool {
+        self.armed.store(tick, Ordering::Release);
+        // Full: partner of the fence between hand-over and `notice`, and of the one in `descriptor`.
+        barrier::full();
+        if anything() {
+            self.armed.store(AWAKE, Ordering::Release);
+            return false;
+        }
+        self.set_descriptor(clock);
+        true
+    }
+
+    /// Makes the service's own thread sleep on a timer descriptor of its clock.
+    pub(crate) fn sleep_on_descriptor(&self, clock: &Clock) -> io::Result<()> {
+        let descriptor = TimerFd::new(clock.kind())?;
+        let _ = self.descriptor.set(descriptor);
+        Ok(())
+    }
+
+    /// The host's descriptor, made when first asked for.
+    pub(crate) fn descriptor(&self, clock: &Clock) -> io::Result<i32> {
+        if self.descriptor.get().is_none() {
+            let _ = self.descriptor.set(TimerFd::new(clock.kind())?);
+            // Full: either `rest` sees the descriptor, or `set_descriptor` sees what it armed.
+            barrier::full();
+            self.set_descriptor(clock);
+        }
+        Ok(self.descriptor.get().map_or(-1, TimerFd::raw_fd))
+    }
+
+    /// Sets the host's descriptor to what is armed, until that stays so: another thread may lower it
+    /// and set the descriptor at the same time, and the lower one must win.
+    pub(crate) fn set_descriptor(&self, clock: &Clock) {
+        if self.descriptor.get().is_none() {
+            return;
+        }
+        loop {
+            let armed = self.armed.load(Ordering::Acquire);
+            let fired = self.point_descriptor(armed, clock);
+            barrier::full();
+            let reached = clock.is_manual() && armed <= self.ticks.reached(clock.now());
+            if self.armed.load(Ordering::Acquire) == armed && (fired || !reached) {
+                return;
+            }
+        }
+    }
+
+    /// True when it is made readable at once.
+    fn point_descriptor(&self, tick: u64, clock: &Clock) -> bool {
+        let Some(descriptor) = self.descriptor.get() else { return false };
+        let now_if_manual = clock.is_manual().then(|| self.ticks.reached(clock.now()));
+        if tick == AWAKE || now_if_manual.is_some_and(|reached| tick <= reached) {
+            descriptor.fire_now();
+            true
+        } else {
+            if tick == NEVER_TICK || now_if_manual.is_some() {
+                descriptor.disarm();
+            } else {
+                descriptor.arm(self.ticks.instant(tick));
+            }
+            false
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Driven shards: whose they are, and their polls.
+//!
+//! Ground rules: `Shard::owner` says which thread owns a shard now: for a poll, or from attach to detach.
+//! Only the owner touches the wheel. An exclusive owner has closed the shard's gate to all others and
+//! waited until none of them was inside, so it moves words by plain stores.
+
+use crate::engine::Engine;
+use crate::gate::{EXCLUSIVE, STOPPED};
+use crate::port::Port;
+use crate::shard::Shard;
+use crate::status::Error;
+use crate::sync::Ordering;
+use crate::sys::barrier;
+use crate::sys::thread::current_token;
+use crate::threads::PortSet;
+use crate::turn::Turning;
+
+impl Engine {
+    /// Makes the calling thread the owner of a driven shard, or changes how it owns it.
+    ///
+    /// # Errors
+    /// `Invalid`, `Unsupported` (threaded mode), `Busy` (another thread's, or inside a callback),
+    /// `Stopped`, `NoMemory`, `Forked`.
+    pub fn attach(&self, shard: u32, exclusive: bool) -> Result<(), Error> {
+        self.alive()?;
+        self.driven()?;
+        let shard = self.shard(shard)?;
+        self.running()?;
+        let set = self.set().ok_or(Error::Unsupported)?;
+        let port = self.port(shard)?;
+        if set.turning.get() != 0 {
+            return Err(Error::Busy);
+        }
+        let mut attached = set.attached.borrow_mut();
+        attached.try_reserve(1).map_err(|_| Error::NoMemory)?;
+        if shard.owner.load(Ordering::Relaxed) != current_token() && !shard.own(current_token()) {
+            return Err(Error::Busy);
+        }
+        attached.retain(|&index| index != shard.index);
+        attached.push(shard.index);
+        port.own.owner.store(true, Ordering::Relaxed);
+        shard.set_exclusive(&port, exclusive);
+        Ok(())
+    }
+
+    /// Ends the calling thread's ownership.
+    ///
+    /// # Errors
+    /// `Invalid` (nobody is attached), `Busy` (another thread is, or inside a callback),
+    /// `Unsupported`, `Forked`.
+    pub fn detach(&self, shard: u32) -> Result<(), Error> {
+        self.alive()?;
+        self.driven()?;
+        let shard = self.shard(shard)?;
+        let set = self.set().ok_or(Error::Unsupported)?;
+        let mut attached = set.attached.borrow_mut();
+        if !attached.contains(&shard.index) {
+            return Err(if shard.owner.load(Ordering::Relaxed) == 0 {
+                Error::Invalid
+            } else {
+                Error::Busy
+            });
+        }
+        if set.turning.get() != 0 {
+            return Err(Error::Busy);
+        }
+        attached.retain(|&index| index != shard.index);
+        shard.detach(&*self.port(shard)?);
+        Ok(())
+    }
+
+    /// Delivers what is due, at most `budget` expiries (0: all); answers how many.
+    ///
+    /// # Errors
+    /// `Invalid`, `Unsupported` (threaded mode), `Busy` (another thread's, or inside a callback),
+    /// `Stopped`, `NoMemory`, `Forked`.
+    pub fn poll(&self, shard: u32, budget: usize) -> Result<usize, Error> {
+        self.alive()?;
+        self.driven()?;
+        let shard = self.shard(shard)?;
+        let set = self.set().ok_or(Error::Unsupported)?;
+        let port = self.port(shard)?;
+        if set.turning.get() != 0 {
+            return Err(Error::Busy);
+        }
+        let token = current_token();
+        let attached = shard.owner.load(Ordering::Relaxed) == token;
+        if !attached && !shard.own(token) {
+            return Err(if shard.gate.is(STOPPED) { Error::Stopped } else { Error::Busy });
+        }
+        let poll = Poll { shard, port: &port, set, attached };
+        port.own.owner.store(true, Ordering::Relaxed);
+        set.turning.set(shard.index + 1);
+        let turning = Turning::begin(shard, token);
+        // Full: partner of the heavy fence in `Gate::close`: either stop sees the turn, or this the gate.
+        barrier::full();
+        if shard.gate.is(STOPPED) {
+            return Err(Error::Stopped);
+        }
+        shard.alarm.wake();
+        let budget = if budget == 0 { usize::MAX } else { budget };
+        // SAFETY: this thread owns the shard and the port, and is not inside another turn.
+        let fired = unsafe { shard.turn(&port, &self.clock(), budget) };
+        loop {
+            // SAFETY: this thread owns the shard.
+            let next = unsafe {
+                shard.tidy();
+                shard.next_look()
+            };
+            if shard.alarm.rest(next, self.clock(), || shard.anything_waits()) {
+                break;
+            }
+            // SAFETY: as above.
+            unsafe { shard.take_in_all() };
+        }
+        drop(turning);
+        drop(poll);
+        Ok(fired)
+    }
+}
+
+/// Ownership for one poll.
+struct Poll<'a> {
+    shard: &'a Shard,
+    port: &'a Port,
+    set: &'a PortSet,
+    attached: bool,
+}
+
+impl Drop for Poll<'_> {
+    fn drop(&mut self) {
+        self.set.turning.set(0);
+        if !self.attached {
+            self.port.own.owner.store(false, Ordering::Relaxed);
+            self.shard.disown();
+        }
+    }
+}
+
+impl Shard {
+    /// Closes or opens the shard to other threads; afterwards nothing of theirs is under way or waits.
+    fn set_exclusive(&self, port: &Port, exclusive: bool) {
+        if exclusive && !port.is_exclusive() {
+            self.gate.close(EXCLUSIVE);
+            for other in self.ports().filter(|other| !std::ptr::eq(*other, port)) {
+                other.own.busy.settle(false);
+            }
+        }
+        // SAFETY: the calling thread owns the shard.
+        unsafe { self.take_in_all() };
+        port.own.exclusive.store(exclusive, Ordering::Relaxed);
+        if !exclusive {
+            self.gate.open(EXCLUSIVE);
+        }
+    }
+
+    /// Ends the ownership of the thread whose port this is.
+    pub(crate) fn detach(&self, port: &Port) {
+        port.own.exclusive.store(false, Ordering::Relaxed);
+        port.own.owner.store(false, Ordering::Relaxed);
+        self.gate.open(EXCLUSIVE);
+        self.disown();
+    }
+}

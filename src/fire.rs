@@ -1,0 +1,399 @@
+//! The owner looks at a reminder: is its timer due, and what then.
+//!
+//! One compare-and-swap moves the word from `Pending` to `Running` (or `Queued`); from then on a
+//! cancel answers that the callback is running. After the callback another one moves it to `Free`, or
+//! back to `Pending` with the next deadline. An exclusive owner stores where others must swap, but for
+//! `Queued`, which takers on any thread move.
+
+use crate::core::GENERATION_IN_REMINDER;
+use crate::extra::Extra;
+use crate::queue::QueueInner;
+use crate::record::{Record, callback_of, drop_of};
+use crate::shard::Shard;
+use crate::status::Error;
+use crate::sync::Ordering;
+use crate::sys::call::{call_host, drop_host, slow_hook};
+use crate::sys::clock::monotonic_ns;
+use crate::ticks::Due;
+use crate::turn::{Served, Turn};
+use crate::types::{Expiry, NEVER, TIMER_BURST, TIMER_FIXED_DELAY};
+use crate::wheel::Reminder;
+use crate::word::{Offset, Phase, Word};
+use std::ffi::c_void;
+
+impl Turn<'_> {
+    /// Looks at a reminder. An error means that nothing was done and it must be looked at again.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard; the reminder came from its core.
+    pub(crate) unsafe fn serve(
+        &self,
+        reminder: Reminder,
+        ready: &mut usize,
+    ) -> Result<Served, Error> {
+        let slab = &self.shard.slab;
+        let slot = reminder.slot();
+        let record = slab.at(slot);
+        loop {
+            let word = record.word();
+            if word.generation() & GENERATION_IN_REMINDER != reminder.generation()
+                || !record.reminds_at(reminder.tick())
+            {
+                return Ok(Served::Skipped);
+            }
+            let waiting = match word.phase() {
+                Phase::Pending => false,
+                Phase::Queued => true,
+                _ => return Ok(Served::Skipped),
+            };
+            let Some(due) = slab.decode(record, word.offset()) else {
+                return Ok(Served::Skipped);
+            };
+            if due.tick > self.now_tick {
+                // SAFETY: the caller owns the shard.
+                unsafe { self.file(record, slot, word, due.tick)? };
+                return Ok(Served::Skipped);
+            }
+            // SAFETY: the caller owns the shard; the record has been looked at just now.
+            let served = unsafe {
+                if !record.kind().has_extra() {
+                    self.fire_once(record, slot, word, due, None)
+                } else {
+                    let extra = slab.extras.at(record.extra_index());
+                    let periodic = extra.period_ns.load(Ordering::Relaxed) != 0;
+                    let queue = extra.queue.load(Ordering::Relaxed).cast::<QueueInner>();
+                    if waiting && !periodic {
+                        return Ok(Served::Skipped);
+                    } else if !queue.is_null() {
+                        self.deliver(record, slot, word, due, extra, &*queue)
+                    } else if periodic {
+                        self.fire_periodic(record, slot, word, due, extra, ready)
+                    } else {
+                        self.fire_once(record, slot, word, due, Some(extra))
+                    }
+                }
+            };
+            if let Some(result) = served {
+                return result;
+            }
+        }
+    }
+
+    /// Moves the word of a timer of this shard.
+    #[inline]
+    pub(crate) fn swap(&self, record: &Record, seen: Word, new: Word) -> Result<(), Word> {
+        self.shard.swap(self.port, record, seen, new)
+    }
+
+    /// Files a reminder.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard.
+    #[inline]
+    unsafe fn file(&self, record: &Record, slot: u32, word: Word, tick: u64) -> Result<(), Error> {
+        // SAFETY: the caller owns the shard.
+        unsafe { self.shard.with_core(|core| core.file(record, slot, word.generation(), tick)) }
+    }
+
+    /// Fires a one-shot. `None`: another thread moved the word first.
+    unsafe fn fire_once(
+        &self,
+        record: &Record,
+        slot: u32,
+        word: Word,
+        due: Due,
+        extra: Option<&Extra>,
+    ) -> Option<Result<Served, Error>> {
+        let shard = self.shard;
+        // SAFETY: the caller owns the shard. Room for a timer that is armed again in its callback.
+        if let Err(error) = unsafe { shard.with_core(|core| core.reserve_ready(1)) } {
+            return Some(Err(error));
+        }
+        self.swap(record, word, word.with(Phase::Running, Offset::NONE)).ok()?;
+        shard.slab.release(word.offset());
+        let counters = &self.port.own.counters;
+        counters.fired.add(1);
+        counters.ended_by_fire.add(1);
+        shard.count_end(self.port);
+        let callback = match extra {
+            Some(extra) => extra.callback.load(Ordering::Relaxed),
+            None => record.callback(),
+        };
+        let timer = shard.handle(slot, word.generation());
+        let expiry = Expiry {
+            timer,
+            deadline_ns: due.deadline_ns.min(self.now_ns),
+            now_ns: self.now_ns,
+            missed: 0,
+        };
+        self.call(callback, record.ctx(), &expiry);
+        // SAFETY: the caller owns the shard, and `reserve_ready` made room.
+        unsafe { self.settle(record, slot, None) };
+        Some(Ok(Served::Delivered))
+    }
+
+    /// Fires a periodic timer. `None`: another thread moved the word first.
+    unsafe fn fire_periodic(
+        &self,
+        record: &Record,
+        slot: u32,
+        word: Word,
+        due: Due,
+        extra: &Extra,
+        ready: &mut usize,
+    ) -> Option<Result<Served, Error>> {
+        let shard = self.shard;
+        // SAFETY: the caller owns the shard.
+        if let Err(error) = unsafe { shard.with_core(|core| core.reserve_ready(2)) } {
+            return Some(Err(error));
+        }
+        let grid = Grid::of(extra);
+        let (served_ns, missed) = grid.serve(due.deadline_ns, self.now_ns);
+        let (offset, next) = match self.next_offset(record, &grid, extra, served_ns) {
+            Ok(next) => next,
+            Err(error) => return Some(Err(error)),
+        };
+        if self.swap(record, word, word.with(Phase::Running, offset)).is_err() {
+            shard.slab.unencode(offset);
+            return None;
+        }
+        shard.slab.release(word.offset());
+        if let Some(next) = next {
+            shard.slab.set_trim(record, offset, next);
+        }
+        let counters = &self.port.own.counters;
+        counters.fired.add(1);
+        counters.missed.add(missed);
+        let expiry = Expiry {
+            timer: shard.handle(slot, word.generation()),
+            deadline_ns: served_ns.min(self.now_ns),
+            now_ns: self.now_ns,
+            missed,
+        };
+        self.call(extra.callback.load(Ordering::Relaxed), record.ctx(), &expiry);
+        // SAFETY: the caller owns the shard, and `reserve_ready` made room.
+        unsafe { self.settle(record, slot, Some((extra, ready))) };
+        Some(Ok(Served::Delivered))
+    }
+
+    /// The next deadline on a grid whose point `served_ns` is being served; none yet for a timer that
+    /// counts from the end of its callback.
+    pub(crate) fn next_offset(
+        &self,
+        record: &Record,
+        grid: &Grid,
+        extra: &Extra,
+        served_ns: u64,
+    ) -> Result<(Offset, Option<Due>), Error> {
+        if grid.fixed_delay {
+            return Ok((Offset::NONE, None));
+        }
+        let next_ns = served_ns.saturating_add(grid.period_ns);
+        let next = self.shard.due_of(extra, next_ns, self.now_ns);
+        Ok((self.shard.slab.encode(record.kind(), next)?, Some(next)))
+    }
+
+    /// Runs the callback, and tells the host if it took long.
+    fn call(&self, callback: *mut c_void, ctx: *mut c_void, expiry: &Expiry) {
+        let shard = self.shard;
+        let Some(callback) = callback_of(callback) else { return };
+        // Relaxed: read back by this thread alone, from inside the callback.
+        shard.running.store(expiry.timer, Ordering::Relaxed);
+        let limit_ns = shard.slow_callback_ns;
+        if limit_ns == 0 {
+            // SAFETY: whoever started the timer promised that its callback can be called with its ctx.
+            unsafe { call_host(callback, ctx, expiry) };
+        } else {
+            let before = monotonic_ns();
+            // SAFETY: as above.
+            unsafe { call_host(callback, ctx, expiry) };
+            let elapsed_ns = monotonic_ns().saturating_sub(before);
+            if elapsed_ns > limit_ns {
+                shard.tally.slow_callbacks.add(1);
+                if let Some(hook) = shard.hooks.on_slow_callback {
+                    let (arg, index) = (shard.hooks.arg, shard.index);
+                    // SAFETY: the host gave the hook for this; ctx has not been dropped.
+                    unsafe { slow_hook(hook, arg, index, expiry.timer, ctx, elapsed_ns) };
+                }
+            }
+        }
+        shard.running.store(0, Ordering::Relaxed);
+    }
+
+    /// After the callback: ends the timer, or arms it for the deadline that its word holds.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard, has just run the callback, and has reserved room in `ready`.
+    unsafe fn settle(&self, record: &Record, slot: u32, periodic: Option<(&Extra, &mut usize)>) {
+        let shard = self.shard;
+        loop {
+            let word = record.word();
+            let next = match word.phase() {
+                Phase::Running if word.offset() != Offset::NONE => {
+                    let due = shard.slab.decode(record, word.offset());
+                    due.map(|due| (word.offset(), due))
+                }
+                Phase::Running => match &periodic {
+                    // Counts from the end of the callback.
+                    Some((extra, _)) => Some(shard.after(record, extra, self.clock.now())),
+                    None => None,
+                },
+                _ => None,
+            };
+            let Some((offset, due)) = next else {
+                // SAFETY: the callback is over and nothing is armed.
+                if unsafe { self.end(record, slot, word) } {
+                    return;
+                }
+                continue;
+            };
+            if self.swap(record, word, word.with(Phase::Pending, offset)).is_err() {
+                if word.offset() == Offset::NONE {
+                    shard.slab.unencode(offset);
+                }
+                continue;
+            }
+            if word.offset() == Offset::NONE {
+                shard.slab.set_trim(record, offset, due);
+            }
+            let again = match periodic {
+                Some((extra, ready)) if due.tick <= self.now_tick && is_burst(extra) => Some(ready),
+                _ => None,
+            };
+            // SAFETY: the caller owns the shard.
+            unsafe {
+                shard.with_core(|core| match again {
+                    Some(ready) => {
+                        core.file_again(record, slot, word.generation(), due.tick, ready)
+                    }
+                    None => core.file_surely(record, slot, word.generation(), due.tick),
+                });
+            }
+            return;
+        }
+    }
+
+    /// Ends a timer whose callback is over: drop, then the slot. False: the word has changed.
+    unsafe fn end(&self, record: &Record, slot: u32, word: Word) -> bool {
+        let shard = self.shard;
+        let has_extra = record.kind().has_extra();
+        let mut word = word;
+        if has_extra && word.phase() == Phase::Running {
+            // While drop runs nobody can arm it again.
+            let doomed = word.with(Phase::Doomed, Offset::NONE);
+            if self.swap(record, word, doomed).is_err() {
+                return false;
+            }
+            word = doomed;
+        }
+        if has_extra {
+            let index = record.extra_index();
+            let drop = drop_of(shard.slab.extras.at(index).drop.load(Ordering::Relaxed));
+            if let Some(drop) = drop {
+                // SAFETY: the timer has ended with this callback, and only its end runs drop.
+                unsafe { drop_host(drop, record.ctx()) };
+            }
+            // A waiter may have come while drop ran.
+            word = record.word();
+        }
+        let (free, spent) = shard.slab.freed(word);
+        let extra = has_extra.then(|| record.extra_index());
+        while let Err(now) = self.swap(record, word, free) {
+            if !has_extra && now.phase() == Phase::Running {
+                return false;
+            }
+            word = now;
+        }
+        if let Some(index) = extra {
+            shard.slab.extras.give(index);
+        }
+        // SAFETY: the swap to `Free` made the slot this thread's.
+        unsafe { shard.give_slot(self.port, slot, spent) };
+        if word.phase() == Phase::Awaited {
+            shard.epoch.bump_and_wake_all();
+        }
+        true
+    }
+}
+
+/// The grid of a periodic timer.
+pub(crate) struct Grid {
+    pub(crate) period_ns: u64,
+    pub(crate) burst: bool,
+    pub(crate) fixed_delay: bool,
+}
+
+impl Grid {
+    pub(crate) fn of(extra: &Extra) -> Grid {
+        let flags = extra.flags.load(Ordering::Relaxed);
+        Grid {
+            period_ns: extra.period_ns.load(Ordering::Relaxed),
+            burst: flags & TIMER_BURST != 0,
+            fixed_delay: flags & TIMER_FIXED_DELAY != 0,
+        }
+    }
+
+    /// Which point of the grid is served now, and how many before it went by: the latest that is due
+    /// (the first, if each is served).
+    pub(crate) fn serve(&self, deadline_ns: u64, now_ns: u64) -> (u64, u64) {
+        if self.burst || self.fixed_delay || deadline_ns == NEVER {
+            return (deadline_ns, 0);
+        }
+        let missed = now_ns.saturating_sub(deadline_ns) / self.period_ns;
+        (deadline_ns + missed * self.period_ns, missed)
+    }
+}
+
+fn is_burst(extra: &Extra) -> bool {
+    extra.flags.load(Ordering::Relaxed) & TIMER_BURST != 0
+}
+
+impl Shard {
+    /// Moves a word: by compare-and-swap, or by a store where nobody else may move it.
+    #[inline]
+    pub(crate) fn swap(
+        &self,
+        port: &crate::port::Port,
+        record: &Record,
+        seen: Word,
+        new: Word,
+    ) -> Result<(), Word> {
+        if port.is_exclusive() && seen.phase() != Phase::Queued {
+            record.publish(new);
+            return Ok(());
+        }
+        record.swap(seen, new)
+    }
+
+    /// Keeps a slot whose timer this thread has ended, or retires it.
+    ///
+    /// # Safety
+    /// The calling thread has claimed the port and moved the slot's word to `Free`.
+    #[inline]
+    pub(crate) unsafe fn give_slot(&self, port: &crate::port::Port, slot: u32, spent: bool) {
+        if spent {
+            self.slab.retire();
+        } else {
+            // SAFETY: the caller has claimed the port and owns the slot.
+            unsafe { port.give_slot(&self.slab, slot) };
+        }
+    }
+
+    /// When a timer with these extras is due that is armed at `now_ns`.
+    pub(crate) fn due_of(&self, extra: &Extra, deadline_ns: u64, now_ns: u64) -> Due {
+        let due = self.ticks.due_from(deadline_ns, now_ns);
+        self.ticks.relax(due, extra.slack_ns.load(Ordering::Relaxed))
+    }
+
+    /// The next deadline of a timer that counts its period from now. In the one case where that needs
+    /// memory (a period too long for a word) and there is none, the timer stays, for a deadline that
+    /// does not come: it can be reset and cancelled.
+    pub(crate) fn after(&self, record: &Record, extra: &Extra, now_ns: u64) -> (Offset, Due) {
+        let period_ns = extra.period_ns.load(Ordering::Relaxed);
+        let due = self.due_of(extra, now_ns.saturating_add(period_ns), now_ns);
+        match self.slab.encode(record.kind(), due) {
+            Ok(offset) => (offset, due),
+            Err(_) => (Offset::NEVER, Due { tick: crate::ticks::NEVER_TICK, deadline_ns: NEVER }),
+        }
+    }
+}

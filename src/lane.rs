@@ -1,0 +1,234 @@
+//! One shard's lane of a queue: events in the order in which they came due.
+//!
+//! Ground rules: the shard's owner puts entries in, any number of threads take them out. It is the
+//! stealing half of Chase and Lev's deque: takers move `top` by compare-and-swap, the owner moves
+//! `bottom`. The array doubles when it is full; the old ones stay until the lane is dropped, because a
+//! slow taker may still read them, and together they are smaller than the newest. An entry is a hint;
+//! what it means is read from the timer's word.
+
+use crate::sync::{AtomicPtr, AtomicU64, Ordering, UnsafeCell};
+use crossbeam_utils::CachePadded;
+
+const FIRST: usize = if cfg!(loom) { 2 } else { 64 };
+
+struct Array {
+    entries: Box<[AtomicU64]>,
+    older: *mut Array,
+}
+
+impl Array {
+    fn new(length: usize, older: *mut Array) -> Option<*mut Array> {
+        let mut entries = Vec::new();
+        entries.try_reserve_exact(length).ok()?;
+        entries.resize_with(length, || AtomicU64::new(0));
+        Some(Box::into_raw(Box::new(Array { entries: entries.into_boxed_slice(), older })))
+    }
+
+    fn at(&self, position: u64) -> &AtomicU64 {
+        &self.entries[position as usize & (self.entries.len() - 1)]
+    }
+}
+
+/// See the head of this file.
+pub(crate) struct Lane {
+    top: CachePadded<AtomicU64>,
+    bottom: CachePadded<AtomicU64>,
+    array: AtomicPtr<Array>,
+    /// Keeps the type from being shared in ways that its ground rules do not know.
+    _owner: UnsafeCell<()>,
+}
+
+// SAFETY: `reserve` and `push` are the owner's (see there); all else is atomics over memory that lives
+// as long as the lane.
+unsafe impl Send for Lane {}
+// SAFETY: as above.
+unsafe impl Sync for Lane {}
+
+impl Lane {
+    pub(crate) fn new() -> Lane {
+        Lane {
+            top: CachePadded::new(AtomicU64::new(0)),
+            bottom: CachePadded::new(AtomicU64::new(0)),
+            array: AtomicPtr::new(std::ptr::null_mut()),
+            _owner: UnsafeCell::new(()),
+        }
+    }
+
+    /// Makes room for one entry. False: no memory, nothing changed. `live` says whether an entry still
+    /// means something; when the lane is full of ones that do not, they are dropped instead.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard.
+    pub(crate) unsafe fn reserve(&self, live: impl Fn(u64) -> bool) -> bool {
+        let bottom = self.bottom.load(Ordering::Relaxed);
+        // Acquire: pairs with the Release of `take`: the taker has read what it took.
+        let top = self.top.load(Ordering::Acquire);
+        let array = self.array.load(Ordering::Relaxed);
+        // SAFETY: arrays live as long as the lane.
+        let length = unsafe { array.as_ref() }.map_or(0, |array| array.entries.len() as u64);
+        if bottom - top < length {
+            return true;
+        }
+        // SAFETY: the caller is the owner.
+        length > 0 && unsafe { self.sweep(&live, length) } || self.grow(array, top, bottom, length)
+    }
+
+    /// Passes over the entries once, keeping those that live, in order. True if enough went.
+    unsafe fn sweep(&self, live: &impl Fn(u64) -> bool, length: u64) -> bool {
+        let mut kept = 0;
+        for _ in 0..length {
+            let Some(entry) = self.take() else { break };
+            if live(entry) {
+                // SAFETY: the caller is the owner, and a place has just become free.
+                unsafe { self.push(entry) };
+                kept += 1;
+            }
+        }
+        kept <= length / 2
+    }
+
+    fn grow(&self, array: *mut Array, top: u64, bottom: u64, length: u64) -> bool {
+        let Some(larger) = Array::new((length as usize * 2).max(FIRST), array) else {
+            return false;
+        };
+        // SAFETY: just made; the old one, if any, lives as long as the lane.
+        let (new, old) = unsafe { (&*larger, array.as_ref()) };
+        if let Some(old) = old {
+            let (top, bottom) = (
+                self.top.load(Ordering::Acquire).max(top),
+                self.bottom.load(Ordering::Relaxed).max(bottom),
+            );
+            for position in top..bottom {
+                new.at(position).store(old.at(position).load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
+        // Release: pairs with the Acquire in `take`, so that the copied entries are seen.
+        self.array.store(larger, Ordering::Release);
+        true
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard and has reserved room.
+    pub(crate) unsafe fn push(&self, entry: u64) {
+        let bottom = self.bottom.load(Ordering::Relaxed);
+        // SAFETY: reserved, so there is an array; it lives as long as the lane.
+        let array = unsafe { &*self.array.load(Ordering::Relaxed) };
+        array.at(bottom).store(entry, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `take`; hands over the entry.
+        self.bottom.store(bottom + 1, Ordering::Release);
+    }
+
+    /// Takes the oldest entry. Any thread.
+    pub(crate) fn take(&self) -> Option<u64> {
+        // Acquire: pairs with the Release of the last taker.
+        let mut top = self.top.load(Ordering::Acquire);
+        loop {
+            // Acquire: pairs with the Release in `push`.
+            let bottom = self.bottom.load(Ordering::Acquire);
+            if top >= bottom {
+                return None;
+            }
+            // Acquire: pairs with the Release in `grow`. An array that is read after `bottom` holds all
+            // entries below it.
+            // SAFETY: there is an entry, so there is an array; it lives as long as the lane.
+            let array = unsafe { &*self.array.load(Ordering::Acquire) };
+            let entry = array.at(top).load(Ordering::Relaxed);
+            // AcqRel: the winner alone has the entry; Release tells the owner, which may now write over
+            // its place, that it has been read. If `top` is still the same, the place was not written over.
+            match self.top.compare_exchange(top, top + 1, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(entry),
+                Err(now) => top = now,
+            }
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        let mut array = self.array.load(Ordering::Relaxed);
+        while !array.is_null() {
+            // SAFETY: made by `Array::new`; in the chain once; nobody else is here.
+            let this = unsafe { Box::from_raw(array) };
+            array = this.older;
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU64 as Sum};
+
+    #[test]
+    fn oldest_first_and_each_once() {
+        let lane = Lane::new();
+        for round in 0..100u64 {
+            for entry in 0..round {
+                // SAFETY: the only thread.
+                unsafe {
+                    assert!(lane.reserve(|_| true));
+                    lane.push(entry);
+                }
+            }
+            for entry in 0..round {
+                assert_eq!(lane.take(), Some(entry));
+            }
+            assert_eq!(lane.take(), None);
+        }
+    }
+
+    #[test]
+    fn dead_entries_do_not_make_it_grow() {
+        let lane = Lane::new();
+        for entry in 0..100_000u64 {
+            // SAFETY: the only thread.
+            unsafe {
+                assert!(lane.reserve(|old| old % 1_000 == 0));
+                lane.push(entry);
+            }
+        }
+        // SAFETY: there is one.
+        let length = unsafe { (*lane.array.load(Ordering::Relaxed)).entries.len() };
+        assert!(length <= 512, "{length}");
+        let kept: Vec<u64> =
+            std::iter::from_fn(|| lane.take()).filter(|e| e % 1_000 == 0).collect();
+        assert_eq!(kept, (0..100).map(|n| n * 1_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn many_takers() {
+        let lane = Lane::new();
+        let sum = Sum::new(0);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut last = None;
+                    loop {
+                        let over = done.load(Ordering::Acquire);
+                        match lane.take() {
+                            Some(entry) => {
+                                assert!(last.is_none_or(|last| last < entry));
+                                last = Some(entry);
+                                sum.fetch_add(entry, Ordering::Relaxed);
+                            }
+                            None if over => return,
+                            None => std::thread::yield_now(),
+                        }
+                    }
+                });
+            }
+            for entry in 1..=100_000u64 {
+                // SAFETY: the only owner.
+                unsafe {
+                    assert!(lane.reserve(|_| true));
+                    lane.push(entry);
+                }
+            }
+            done.store(true, Ordering::Release);
+        });
+        assert_eq!(sum.load(Ordering::Relaxed), 100_000 * 100_001 / 2);
+    }
+}

@@ -1,0 +1,294 @@
+//! A port: all that one thread keeps for one shard.
+//!
+//! Ground rules: a port is claimed by one thread at a time, and only that thread writes it, with plain
+//! stores; other threads read its counters, and take from `freed` through `freed_taken`. Ports are
+//! made when a thread first uses a shard, go back when the thread ends, and live as long as the
+//! shard.
+//!
+//! Capacity is counted in credits, one for each timer that may live. A start spends a credit of its
+//! port; a cancel or a firing adds one to `freed`, from where any port may take it. So neither
+//! touches a line that all threads write, and room that a cancel makes is there for every thread at
+//! once.
+
+use crate::gate::Busy;
+use crate::inbox::Inbox;
+use crate::slab::{MAGAZINE, Slab};
+use crate::status::Error;
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Ordering, UnsafeCell};
+use crossbeam_utils::CachePadded;
+
+/// A counter that one thread writes and any thread reads.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    /// By the writing thread alone: a load and a store, no locked instruction.
+    #[inline]
+    pub(crate) fn add(&self, more: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    }
+
+    /// By the writing thread alone.
+    #[inline]
+    pub(crate) fn sub(&self, less: u64) {
+        self.add(less.wrapping_neg());
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// By the writing thread alone.
+    #[inline]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}
+
+/// What the port's thread has done, for the statistics and the accounting.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) started: Count,
+    pub(crate) cancelled: Count,
+    pub(crate) fired: Count,
+    pub(crate) ended_by_fire: Count,
+    pub(crate) missed: Count,
+    pub(crate) rejected: Count,
+    /// Timers that this thread started less those that it ended.
+    pub(crate) net: Count,
+    /// Where `net` stood when there were as many live timers as ever before.
+    pub(crate) net_mark: Count,
+}
+
+/// Free slots that the port's thread has at hand.
+struct Slots {
+    count: usize,
+    slots: [u32; 2 * MAGAZINE],
+}
+
+/// The thread's side: no other thread touches these lines on a hot path.
+pub(crate) struct Own {
+    pub(crate) busy: Busy,
+    /// Set while the port's thread owns the shard: its worker, its attached thread, or the thread
+    /// that polls it now.
+    pub(crate) owner: AtomicBool,
+    /// Set while it owns the shard exclusively.
+    pub(crate) exclusive: AtomicBool,
+    /// Credits at hand.
+    pub(crate) credits: Count,
+    /// Credits that this thread's cancels and firings have given back, ever.
+    pub(crate) freed: AtomicU64,
+    pub(crate) counters: Counters,
+    slots: UnsafeCell<Slots>,
+}
+
+/// See the head of this file.
+pub(crate) struct Port {
+    pub(crate) own: CachePadded<Own>,
+    /// How many of `freed` have been taken. Written by any thread that runs out of credits.
+    freed_taken: CachePadded<AtomicU64>,
+    pub(crate) inbox: Inbox,
+    claimed: AtomicBool,
+    pub(crate) next: AtomicPtr<Port>,
+}
+
+// SAFETY: `slots` is touched only by the thread that has claimed the port; see `take_slot`,
+// `give_slot` and `give_up`.
+unsafe impl Send for Port {}
+// SAFETY: as above.
+unsafe impl Sync for Port {}
+
+impl Port {
+    /// A port that its maker has claimed.
+    pub(crate) fn new() -> Port {
+        Port {
+            own: CachePadded::new(Own {
+                busy: Busy::new(),
+                owner: AtomicBool::new(false),
+                exclusive: AtomicBool::new(false),
+                credits: Count::default(),
+                freed: AtomicU64::new(0),
+                counters: Counters::default(),
+                slots: UnsafeCell::new(Slots { count: 0, slots: [0; 2 * MAGAZINE] }),
+            }),
+            freed_taken: CachePadded::new(AtomicU64::new(0)),
+            inbox: Inbox::new(),
+            claimed: AtomicBool::new(true),
+            next: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    /// Claims a port that a thread has left.
+    pub(crate) fn claim(&self) -> bool {
+        // Acquire: pairs with the Release in `give_up`: its last thread's writes are seen.
+        self.claimed.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// The port's thread leaves: credits and slots go where others find them.
+    ///
+    /// # Safety
+    /// The caller has claimed this port, and it does not use it again.
+    pub(crate) unsafe fn give_up(&self, slab: &Slab) {
+        self.free_credits(self.own.credits.get());
+        self.own.credits.set(0);
+        self.own.slots.with_mut(|slots| {
+            // SAFETY: the caller has claimed the port.
+            let slots = unsafe { &mut *slots };
+            for some in slots.slots[..slots.count].chunks(MAGAZINE) {
+                slab.flush(some);
+            }
+            slots.count = 0;
+        });
+        // Release: pairs with the Acquire in `claim`.
+        self.claimed.store(false, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn is_owner(&self) -> bool {
+        self.own.owner.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.own.exclusive.load(Ordering::Relaxed)
+    }
+
+    /// Takes a free slot.
+    ///
+    /// # Safety
+    /// The caller has claimed this port.
+    #[inline]
+    pub(crate) unsafe fn take_slot(&self, slab: &Slab) -> Result<u32, Error> {
+        self.own.slots.with_mut(|slots| {
+            // SAFETY: the caller has claimed the port.
+            let slots = unsafe { &mut *slots };
+            if slots.count == 0 {
+                slots.count = slab.refill(&mut slots.slots)?;
+            }
+            slots.count -= 1;
+            Ok(slots.slots[slots.count])
+        })
+    }
+
+    /// Keeps a free slot for a start to come; passes half of them on when it has many.
+    ///
+    /// # Safety
+    /// The caller has claimed this port, and owns the slot.
+    #[inline]
+    pub(crate) unsafe fn give_slot(&self, slab: &Slab, slot: u32) {
+        self.own.slots.with_mut(|slots| {
+            // SAFETY: the caller has claimed the port.
+            let slots = unsafe { &mut *slots };
+            if slots.count == 2 * MAGAZINE {
+                slab.flush(&slots.slots[..MAGAZINE]);
+                slots.slots.copy_within(MAGAZINE.., 0);
+                slots.count = MAGAZINE;
+            }
+            slots.slots[slots.count] = slot;
+            slots.count += 1;
+        });
+    }
+
+    /// Spends a credit that is at hand.
+    #[inline]
+    pub(crate) fn spend(&self) -> bool {
+        let credits = self.own.credits.get();
+        if credits == 0 {
+            return false;
+        }
+        self.own.credits.set(credits - 1);
+        true
+    }
+
+    /// Gives room back: by the port's thread, for a timer that it has ended.
+    #[inline]
+    pub(crate) fn free_credits(&self, count: u64) {
+        let freed = self.own.freed.load(Ordering::Relaxed);
+        // Release: pairs with the Acquire in `take_freed`: who takes the room sees the end of the
+        // timer that made it.
+        self.own.freed.store(freed + count, Ordering::Release);
+    }
+
+    /// Takes at most `most` credits that were given back here. Any thread.
+    pub(crate) fn take_freed(&self, most: u64) -> u64 {
+        // Acquire, here and in the loop: pairs with the Release of the last taker, so that `freed` is
+        // read at least as new as that taker saw it.
+        let mut taken = self.freed_taken.load(Ordering::Acquire);
+        loop {
+            // Acquire: pairs with the Release in `free_credits`.
+            let there = self.own.freed.load(Ordering::Acquire).saturating_sub(taken);
+            let count = there.min(most);
+            if count == 0 {
+                return 0;
+            }
+            match self.freed_taken.compare_exchange_weak(
+                taken,
+                taken + count,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return count,
+                Err(now) => taken = now,
+            }
+        }
+    }
+
+    /// Credits that were given back here and not taken yet. Any thread; exact when all is quiet.
+    pub(crate) fn freed_left(&self) -> u64 {
+        let taken = self.freed_taken.load(Ordering::Relaxed);
+        self.own.freed.load(Ordering::Relaxed).saturating_sub(taken)
+    }
+
+    /// Notes a start, or a timer that was armed again.
+    #[inline]
+    pub(crate) fn count_up(&self) {
+        self.own.counters.net.add(1);
+    }
+
+    /// Is it time to look whether more live now than ever? Asked before the end of a timer is noted.
+    #[inline]
+    pub(crate) fn at_peak(&self) -> bool {
+        let counters = &self.own.counters;
+        counters.net.get().wrapping_sub(counters.net_mark.get()) as i64 > 0
+    }
+
+    /// Notes the end of a timer and gives its room back.
+    #[inline]
+    pub(crate) fn count_down(&self) {
+        self.own.counters.net.sub(1);
+        self.free_credits(1);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_different_writers_are_apart() {
+        let port = Port::new();
+        let own = std::ptr::from_ref(&*port.own) as usize;
+        let taken = std::ptr::from_ref(&*port.freed_taken) as usize;
+        let inbox = std::ptr::from_ref(&port.inbox) as usize;
+        assert!(taken.abs_diff(own) >= size_of::<Own>().min(taken.abs_diff(own)));
+        assert!(taken.abs_diff(own + size_of::<Own>()) < 4096);
+        assert!(taken / 64 != own / 64 && taken / 64 != inbox / 64);
+        assert!(align_of::<Port>() >= 64);
+    }
+
+    #[test]
+    fn credits_come_back_once() {
+        let port = Port::new();
+        assert!(!port.spend());
+        port.free_credits(5);
+        assert_eq!(port.take_freed(3), 3);
+        assert_eq!(port.take_freed(3), 2);
+        assert_eq!(port.take_freed(3), 0);
+        port.own.credits.set(5);
+        for _ in 0..5 {
+            assert!(port.spend());
+        }
+        assert!(!port.spend());
+    }
+}

@@ -1,0 +1,405 @@
+//! One shard: its slots, its ports, its owner's wheel, and the few words that other threads look at.
+//!
+//! Ground rules: words that different threads write lie on different cache lines. What an operation
+//! does is told in `arm`, `cancel`, `reset` (any thread) and `turn`, `fire` (the owner).
+
+use crate::alarm::Alarm;
+use crate::clock::Clock;
+use crate::config::{Config, Hooks, Mode};
+use crate::core::{Core, Entry};
+use crate::gate::{COLLECTING, Gate};
+use crate::handle::{GENERATION_BITS, Handle};
+use crate::port::{Count, Port};
+use crate::slab::Slab;
+use crate::status::Error;
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::sys::barrier;
+use crate::sys::clock::monotonic_ns;
+use crate::sys::futex::WaitWord;
+use crate::ticks::Ticks;
+use crossbeam_utils::CachePadded;
+use std::ptr;
+
+/// Entries that may wait in one inbox before the owner is woken to take them in.
+pub(crate) const PRESSURE: u64 = 1_024;
+/// Entries that one inbox may hold whatever the number of live timers: 2 MiB.
+const INBOX: u64 = if cfg!(loom) { 8 } else { 1 << 18 };
+/// How long a start waits for an owner that does not take in what waits.
+const PATIENCE_NS: u64 = 20_000_000;
+/// Stands for a thread that owns the shard for a moment, to take in what waits.
+pub(crate) const HELPER: u32 = u32::MAX;
+/// Credits that a start takes at a time.
+const CREDITS: u64 = 64;
+
+/// What the owner counts beside its port.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) wakeups: Count,
+    pub(crate) slow_callbacks: Count,
+    pub(crate) wheel_bytes: Count,
+}
+
+/// See the head of this file.
+pub(crate) struct Shard {
+    pub(crate) index: u32,
+    threaded: bool,
+    pub(crate) ticks: Ticks,
+    pub(crate) max_timers: u64,
+    pub(crate) slow_callback_ns: u64,
+    pub(crate) hooks: Hooks,
+    pub(crate) slab: Slab,
+    ports: AtomicPtr<Port>,
+    pub(crate) gate: CachePadded<Gate>,
+    pub(crate) alarm: CachePadded<Alarm>,
+    /// Credits that no port has.
+    pool: CachePadded<AtomicU64>,
+    high_water: AtomicU64,
+    /// Timers handed back by stop.
+    pub(crate) returned: AtomicU64,
+    /// The thread that owns the shard now, or 0.
+    pub(crate) owner: CachePadded<AtomicU32>,
+    /// The thread that runs a turn now, or 0.
+    pub(crate) turner: AtomicU32,
+    /// One more than the shard whose callback this shard's callback waits for, or 0.
+    pub(crate) waits_for: AtomicU32,
+    /// Moves when a callback that somebody waits for is over.
+    pub(crate) epoch: CachePadded<WaitWord>,
+    /// The timer whose callback runs now, or 0. Written by the owner.
+    pub(crate) running: CachePadded<AtomicU64>,
+    pub(crate) tally: Tally,
+    core: CachePadded<UnsafeCell<Core>>,
+}
+
+// SAFETY: `core` is touched through `with_core` alone, by the owner.
+unsafe impl Send for Shard {}
+// SAFETY: as above.
+unsafe impl Sync for Shard {}
+
+impl Shard {
+    pub(crate) fn new(index: u32, config: &Config, first_generation: u32, uses: u32) -> Shard {
+        let ticks = Ticks::new(config.tick_ns);
+        Shard {
+            index,
+            threaded: config.mode == Mode::Threaded,
+            ticks,
+            max_timers: config.max_timers,
+            slow_callback_ns: config.slow_callback_ns,
+            hooks: config.hooks,
+            slab: Slab::new(ticks, first_generation, uses),
+            ports: AtomicPtr::new(ptr::null_mut()),
+            gate: CachePadded::new(Gate::new()),
+            alarm: CachePadded::new(Alarm::new(config.mode == Mode::Threaded, ticks)),
+            pool: CachePadded::new(AtomicU64::new(config.max_timers)),
+            high_water: AtomicU64::new(0),
+            returned: AtomicU64::new(0),
+            owner: CachePadded::new(AtomicU32::new(0)),
+            turner: AtomicU32::new(0),
+            waits_for: AtomicU32::new(0),
+            epoch: CachePadded::new(WaitWord::new()),
+            running: CachePadded::new(AtomicU64::new(0)),
+            tally: Tally::default(),
+            core: CachePadded::new(UnsafeCell::new(Core::new())),
+        }
+    }
+
+    /// Lends the owner's part.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard, and `f` neither calls the host nor lends it again.
+    #[inline]
+    pub(crate) unsafe fn with_core<R>(&self, f: impl FnOnce(&mut Core) -> R) -> R {
+        // SAFETY: the caller's promise makes this the only reference.
+        self.core.with_mut(|core| f(unsafe { &mut *core }))
+    }
+
+    #[inline]
+    pub(crate) fn handle(&self, slot: u32, generation: u32) -> u64 {
+        Handle { shard: self.index, slot, generation }.pack()
+    }
+
+    // ------------------------------------------------------------------ ports
+
+    /// Each port that was ever made.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = &Port> {
+        // Acquire: pairs with the Release in `claim_port`.
+        let mut next = self.ports.load(Ordering::Acquire);
+        std::iter::from_fn(move || {
+            // SAFETY: ports live as long as the shard.
+            let port = unsafe { next.as_ref() }?;
+            next = port.next.load(Ordering::Acquire);
+            Some(port)
+        })
+    }
+
+    /// A port for a thread that has none here: one that another thread has left, or a new one.
+    pub(crate) fn claim_port(&self) -> Result<&Port, Error> {
+        if let Some(port) = self.ports().find(|port| port.claim()) {
+            return Ok(port);
+        }
+        let port = allocate_port().ok_or(Error::NoMemory)?;
+        let mut head = self.ports.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: just made; shared from the exchange on.
+            unsafe { (*port).next.store(head, Ordering::Relaxed) };
+            // Release: pairs with the Acquire in `ports`.
+            match self.ports.compare_exchange_weak(head, port, Ordering::Release, Ordering::Relaxed)
+            {
+                // SAFETY: ports live as long as the shard.
+                Ok(_) => return Ok(unsafe { &*port }),
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Does anything wait in an inbox?
+    pub(crate) fn anything_waits(&self) -> bool {
+        self.ports().any(|port| port.inbox.waiting() > 0)
+    }
+
+    /// The most entries that one inbox may hold: enough for every live timer and as many dead
+    /// ones; more come only while the owner is stuck, or is another thread that does not poll.
+    pub(crate) fn inbox_limit(&self) -> u64 {
+        (2 * self.pending()).max(INBOX)
+    }
+
+    /// Makes room in the port's inbox for `count` entries. Near the limit it wakes the owner and gives it
+    /// a little time, for it may only be waiting for its processor.
+    ///
+    /// # Safety
+    /// The calling thread has claimed the port.
+    #[inline]
+    pub(crate) unsafe fn reserve(&self, port: &Port, count: usize) -> Result<(), Error> {
+        // SAFETY: the port's thread is its producer.
+        match unsafe { port.inbox.reserve(count, || self.inbox_limit()) } {
+            // SAFETY: the caller's promise.
+            Err(Error::Full) => unsafe { self.reserve_patiently(port, count) },
+            other => other,
+        }
+    }
+
+    #[cold]
+    unsafe fn reserve_patiently(&self, port: &Port, count: usize) -> Result<(), Error> {
+        let begin_ns = monotonic_ns();
+        loop {
+            self.relieve();
+            crate::sync::yield_now();
+            // SAFETY: the port's thread is its producer.
+            match unsafe { port.inbox.reserve(count, || self.inbox_limit()) } {
+                Err(Error::Full) if monotonic_ns() - begin_ns < PATIENCE_NS => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// The inboxes are long: takes them in, if the shard has no owner at the moment, or rings for
+    /// the one it has.
+    #[cold]
+    fn relieve(&self) {
+        // Acquire: pairs with the Release of whoever owned the shard before.
+        let free = !self.threaded
+            && self.owner.compare_exchange(0, HELPER, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if free {
+            // SAFETY: this thread owns the shard until the store below.
+            unsafe {
+                self.take_in_all();
+                self.tidy();
+            }
+            self.owner.store(0, Ordering::Release);
+        } else {
+            self.alarm.ring();
+        }
+    }
+
+    /// Makes the calling thread the owner, unless another thread is.
+    pub(crate) fn own(&self, token: u32) -> bool {
+        loop {
+            // Acquire: pairs with the Release in `disown` and `relieve`.
+            match self.owner.compare_exchange(0, token, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                // It only takes in what waits; that is soon over.
+                Err(HELPER) => crate::sync::yield_now(),
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Ends the calling thread's ownership.
+    pub(crate) fn disown(&self) {
+        // Release: pairs with the Acquire in `own` and `relieve`.
+        self.owner.store(0, Ordering::Release);
+    }
+
+    /// Hands a timer to the owner through this port's inbox, where `arm` or `reset` has reserved room.
+    ///
+    /// # Safety
+    /// The calling thread has claimed the port.
+    #[inline]
+    pub(crate) unsafe fn hand_over(
+        &self,
+        port: &Port,
+        clock: &Clock,
+        slot: u32,
+        generation: u32,
+        tick: u64,
+    ) {
+        let entry = Entry::new(slot, generation).bits();
+        // SAFETY: the caller is the port's thread.
+        let block_full = unsafe { port.inbox.push(entry) };
+        // Full: partner of the one in `Alarm::sleep` and `Alarm::rest`.
+        barrier::full();
+        self.alarm.notice(tick, clock);
+        if block_full && port.inbox.waiting() >= PRESSURE {
+            self.relieve();
+        }
+    }
+
+    // --------------------------------------------------------------- capacity
+
+    /// Takes a credit for a timer to be started or armed again; looks everywhere before it says
+    /// that the shard is full. Not inside the gate: it may close the gate itself.
+    #[cold]
+    pub(crate) fn find_credits(&self, port: &Port, want: u64) -> Result<(), Error> {
+        self.note_high_water(port);
+        let batch = want.max((self.max_timers / 64).clamp(1, CREDITS));
+        let mut have = port.own.credits.get();
+        while have < want {
+            let mut more = port.take_freed(batch);
+            if more == 0 {
+                more = self.take_pool(batch);
+            }
+            if more == 0 {
+                more =
+                    self.ports().map(|other| other.take_freed(batch)).find(|&n| n > 0).unwrap_or(0);
+            }
+            if more == 0
+                && self.ports().any(|other| !ptr::eq(other, port) && other.own.credits.get() > 0)
+            {
+                more = self.collect_credits(port);
+            }
+            if more == 0 {
+                port.own.credits.set(have);
+                return Err(Error::Full);
+            }
+            have += more;
+        }
+        port.own.credits.set(have);
+        Ok(())
+    }
+
+    fn take_pool(&self, most: u64) -> u64 {
+        let mut pool = self.pool.load(Ordering::Relaxed);
+        loop {
+            let count = pool.min(most);
+            if count == 0 {
+                return 0;
+            }
+            // AcqRel: who takes room sees the end of the timer that made it, through whoever put it here.
+            match self.pool.compare_exchange_weak(
+                pool,
+                pool - count,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return count,
+                Err(now) => pool = now,
+            }
+        }
+    }
+
+    /// Takes the unused credits of all other ports, with starts kept out meanwhile. Rare: only near
+    /// the limit, when another thread holds credits that it does not use.
+    fn collect_credits(&self, port: &Port) -> u64 {
+        if !self.gate.close(COLLECTING) {
+            crate::sync::yield_now();
+            return self.take_pool(CREDITS);
+        }
+        let mut found = 0;
+        for other in self.ports().filter(|other| !ptr::eq(*other, port)) {
+            other.own.busy.settle(true);
+            found += other.own.credits.get();
+            other.own.credits.set(0);
+        }
+        self.gate.open(COLLECTING);
+        found
+    }
+
+    /// Gives room back for a timer that stop has handed back.
+    pub(crate) fn free_to_pool(&self) {
+        self.pool.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Live timers. Exact when all is quiet.
+    pub(crate) fn pending(&self) -> u64 {
+        let unused: u64 =
+            self.ports().map(|port| port.own.credits.get() + port.freed_left()).sum::<u64>()
+                + self.pool.load(Ordering::Relaxed);
+        self.max_timers.saturating_sub(unused)
+    }
+
+    /// Notes how many live now, and where the port's thread will have to look again. The mark is exact
+    /// for one thread; between looks it may miss what several threads start at once, at most
+    /// `CREDITS` each.
+    #[cold]
+    pub(crate) fn note_high_water(&self, port: &Port) {
+        let pending = self.pending();
+        let most = self.high_water.fetch_max(pending, Ordering::Relaxed).max(pending);
+        let counters = &port.own.counters;
+        counters.net_mark.set(counters.net.get().wrapping_add(most - pending));
+    }
+
+    /// The most timers that have been live at once.
+    pub(crate) fn high_water(&self) -> u64 {
+        let pending = self.pending();
+        self.high_water.fetch_max(pending, Ordering::Relaxed).max(pending)
+    }
+
+    /// Notes the end of a timer by this port's thread: its room is there for any thread at once.
+    #[inline]
+    pub(crate) fn count_end(&self, port: &Port) {
+        if port.at_peak() {
+            self.note_high_water(port);
+        }
+        port.count_down();
+    }
+
+    /// Notes that a timer lives, for which a credit was spent.
+    #[inline]
+    pub(crate) fn count_start(&self, port: &Port) {
+        port.count_up();
+    }
+
+    /// Bytes held for timers and wheels, as the owner last said and the arenas say now.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.slab.bytes() as u64
+            + self.tally.wheel_bytes.get()
+            + self.ports().count() as u64 * size_of::<Port>() as u64
+            + self.ports().map(|port| port.inbox.bytes()).sum::<u64>()
+            + size_of::<Shard>() as u64
+    }
+}
+
+const _: () = assert!(GENERATION_BITS == 27);
+
+fn allocate_port() -> Option<*mut Port> {
+    let layout = std::alloc::Layout::new::<Port>();
+    // SAFETY: a port is not of size zero.
+    let place = unsafe { std::alloc::alloc(layout) }.cast::<Port>();
+    if place.is_null() {
+        return None;
+    }
+    // SAFETY: fresh memory of a port's layout.
+    unsafe { place.write(Port::new()) };
+    Some(place)
+}
+
+impl Drop for Shard {
+    fn drop(&mut self) {
+        let mut next = self.ports.load(Ordering::Relaxed);
+        while !next.is_null() {
+            // SAFETY: made by `allocate_port` with the global allocator and a port's layout; in the
+            // list once; nobody else is here.
+            let port = unsafe { Box::from_raw(next) };
+            next = port.next.load(Ordering::Relaxed);
+        }
+    }
+}

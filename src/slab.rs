@@ -1,0 +1,208 @@
+//! The slots of one shard: records, generations, and how free slots travel.
+//!
+//! Ground rules: a free slot belongs to whoever took it; slots travel between threads in magazines
+//! of [`MAGAZINE`] through the depot, a pair of lock-free stacks, so that its shared heads are
+//! touched once for so many starts or cancels. (Magazines and depot are Bonwick's, from the Solaris
+//! slab allocator.) A slot's word keeps the generation that its next timer gets; ending a timer
+//! moves it on by one, and a slot that has been through all its generations is retired.
+
+use crate::arena::{Arena, Zeroed};
+use crate::extra::Extras;
+use crate::handle::{GENERATION_MASK, SLOT_END};
+use crate::record::{Kind, Record};
+use crate::status::Error;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::tagged::TaggedStack;
+use crate::ticks::{Due, NEVER_TICK, Ticks};
+use crate::word::{Offset, Phase, Word};
+
+/// Slots in a magazine.
+pub(crate) const MAGAZINE: usize = if cfg!(loom) { 2 } else { 62 };
+
+#[derive(Default)]
+struct Magazine {
+    link: AtomicU32,
+    /// Owned by whoever took the magazine from a stack.
+    content: UnsafeCell<Content>,
+}
+
+struct Content {
+    count: u32,
+    slots: [u32; MAGAZINE],
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Content { count: 0, slots: [0; MAGAZINE] }
+    }
+}
+
+// SAFETY: integers; zero is the `Default`.
+unsafe impl Zeroed for Magazine {}
+
+/// Records and free slots.
+pub(crate) struct Slab {
+    records: Arena<Record>,
+    pub(crate) extras: Extras,
+    magazines: Arena<Magazine>,
+    full: TaggedStack,
+    empty: TaggedStack,
+    ticks: Ticks,
+    /// The generation that every slot of this service begins with, chosen at random.
+    first_generation: u32,
+    /// How many timers a slot serves before it is retired: 2^27, or fewer in a test.
+    uses: u32,
+    retired: AtomicU64,
+}
+
+// SAFETY: a magazine's content is touched only by the thread that took it from a stack
+// (`refill`, `flush`); everything else is atomics.
+unsafe impl Send for Slab {}
+// SAFETY: as above.
+unsafe impl Sync for Slab {}
+
+impl Slab {
+    pub(crate) fn new(ticks: Ticks, first_generation: u32, uses: u32) -> Slab {
+        Slab {
+            records: Arena::new(1, SLOT_END),
+            extras: Extras::new(),
+            magazines: Arena::new(1, SLOT_END),
+            full: TaggedStack::new(),
+            empty: TaggedStack::new(),
+            ticks,
+            first_generation: first_generation & GENERATION_MASK,
+            uses,
+            retired: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, slot: u32) -> Option<&Record> {
+        self.records.get(slot)
+    }
+
+    /// The record of a slot that was handed out.
+    #[inline]
+    pub(crate) fn at(&self, slot: u32) -> &Record {
+        self.records.at(slot)
+    }
+
+    /// One past the highest slot that was ever handed out.
+    pub(crate) fn end(&self) -> u32 {
+        self.records.used()
+    }
+
+    /// Fills an empty array with free slots: a magazine of used ones, or fresh ones.
+    pub(crate) fn refill(&self, into: &mut [u32]) -> Result<usize, Error> {
+        if let Some(index) = self.full.pop(|index| &self.magazines.at(index).link) {
+            let magazine = self.magazines.at(index);
+            let count = magazine.content.with(|content| {
+                // SAFETY: popped, so it is this thread's alone.
+                let content = unsafe { &*content };
+                let count = content.count as usize;
+                into[..count].copy_from_slice(&content.slots[..count]);
+                count
+            });
+            self.empty.push(index, &magazine.link);
+            return Ok(count);
+        }
+        let (first, count) = self.records.fresh(MAGAZINE as u32)?;
+        for (place, slot) in into.iter_mut().zip(first..first + count) {
+            let blank = Word::new(Phase::Free, self.first_generation, Offset::NONE);
+            self.at(slot).publish(blank);
+            *place = slot;
+        }
+        Ok(count as usize)
+    }
+
+    /// Puts at most a magazine of free slots where any thread finds them. Without memory for a
+    /// magazine the slots are given up: they are 32 bytes each, and no timer is lost.
+    pub(crate) fn flush(&self, slots: &[u32]) {
+        debug_assert!(slots.len() <= MAGAZINE);
+        let empty = self.empty.pop(|index| &self.magazines.at(index).link);
+        let Some(index) = empty.or_else(|| self.magazines.fresh(1).ok().map(|(index, _)| index))
+        else {
+            self.retired.fetch_add(slots.len() as u64, Ordering::Relaxed);
+            return;
+        };
+        let magazine = self.magazines.at(index);
+        magazine.content.with_mut(|content| {
+            // SAFETY: popped or fresh, so it is this thread's alone until the push below.
+            let content = unsafe { &mut *content };
+            content.count = slots.len() as u32;
+            content.slots[..slots.len()].copy_from_slice(slots);
+        });
+        self.full.push(index, &magazine.link);
+    }
+
+    /// The word of a slot whose timer has just ended, or `None` when the slot is used up.
+    #[inline]
+    pub(crate) fn freed(&self, word: Word) -> (Word, bool) {
+        let next = word.generation().wrapping_add(1) & GENERATION_MASK;
+        let used = next.wrapping_sub(self.first_generation) & GENERATION_MASK;
+        let spent = used == self.uses & GENERATION_MASK;
+        (Word::new(Phase::Free, next, Offset::NONE), spent)
+    }
+
+    /// Counts a slot that is used up and never taken again.
+    pub(crate) fn retire(&self) {
+        self.retired.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The offset that says `due` in a record of this kind; writes a note when it does not fit.
+    #[inline]
+    pub(crate) fn encode(&self, kind: Kind, due: Due) -> Result<Offset, Error> {
+        if due.tick == NEVER_TICK {
+            return Ok(Offset::NEVER);
+        }
+        if let Some(offset) = kind.offset(due.tick)
+            && i32::try_from(self.ticks.trim(due)).is_ok()
+        {
+            return Ok(offset);
+        }
+        self.extras.note(due).map(Offset::far)
+    }
+
+    /// What a word of this record says, or `None` when nothing is armed.
+    #[inline]
+    pub(crate) fn decode(&self, record: &Record, offset: Offset) -> Option<Due> {
+        if offset == Offset::NONE {
+            None
+        } else if offset == Offset::NEVER {
+            Some(Due { tick: NEVER_TICK, deadline_ns: crate::types::NEVER })
+        } else if let Some(note) = offset.far_note() {
+            self.extras.read_note(note)
+        } else {
+            Some(self.ticks.trimmed(record.kind().tick(offset), record.trim()))
+        }
+    }
+
+    /// Stores the exact part of a deadline whose offset has just been put in the word.
+    #[inline]
+    pub(crate) fn set_trim(&self, record: &Record, offset: Offset, due: Due) {
+        if offset != Offset::NEVER && offset.far_note().is_none() {
+            record.set_trim(self.ticks.trim(due));
+        }
+    }
+
+    /// Gives back what an offset refers to, once no word holds it any more.
+    #[inline]
+    pub(crate) fn release(&self, offset: Offset) {
+        if let Some(note) = offset.far_note() {
+            self.extras.retire_note(note);
+        }
+    }
+
+    /// Gives back a note that no word has held.
+    pub(crate) fn unencode(&self, offset: Offset) {
+        self.release(offset);
+    }
+
+    pub(crate) fn retired(&self) -> u64 {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.records.bytes() + self.magazines.bytes() + self.extras.bytes()
+    }
+}

@@ -1,0 +1,166 @@
+//! What a thread keeps of each service that it uses: its ports, its home shard, the shards that it
+//! owns, and the turn that it runs.
+//!
+//! Ground rules: all of it is the thread's own. The set that was used last is remembered, so that
+//! finding a port costs two loads. When the thread ends, its shards are detached and its ports go back. A
+//! call that comes later still, from another thread-local's destructor, borrows a port for as long as it
+//! takes.
+
+use crate::engine::Engine;
+use crate::port::Port;
+use crate::shard::Shard;
+use crate::status::Error;
+use std::cell::{Cell, RefCell};
+use std::ops::Deref;
+use std::ptr;
+use std::sync::Weak;
+
+/// What this thread keeps of one service.
+pub(crate) struct PortSet {
+    engine_id: u64,
+    engine: Weak<Engine>,
+    ports: Box<[Cell<*const Port>]>,
+    /// Where this thread's timers go when it does not say.
+    pub(crate) home: u32,
+    /// The shards that this thread is attached to, the last one last.
+    pub(crate) attached: RefCell<Vec<u32>>,
+    /// One more than the shard whose turn this thread runs, or 0.
+    pub(crate) turning: Cell<u32>,
+}
+
+/// All sets of a thread. They are boxed, so that `LAST` can point at one.
+struct Sets(RefCell<Vec<Box<PortSet>>>);
+
+thread_local! {
+    static LAST: Cell<(u64, *const PortSet)> = const { Cell::new((0, ptr::null())) };
+    static SETS: Sets = const { Sets(RefCell::new(Vec::new())) };
+}
+
+/// A port for one operation.
+pub(crate) enum PortRef<'a> {
+    /// The thread's own.
+    Kept(&'a Port),
+    /// Claimed for this operation.
+    Lent(&'a Port, &'a Shard),
+}
+
+impl Deref for PortRef<'_> {
+    type Target = Port;
+
+    #[inline]
+    fn deref(&self) -> &Port {
+        match self {
+            PortRef::Kept(port) | PortRef::Lent(port, _) => port,
+        }
+    }
+}
+
+impl Drop for PortRef<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let PortRef::Lent(port, shard) = self {
+            // SAFETY: claimed by `port` for this operation, which is over.
+            unsafe { port.give_up(&shard.slab) };
+        }
+    }
+}
+
+impl Engine {
+    /// This thread's set, if it has one and is not past its end.
+    #[inline]
+    pub(crate) fn set(&self) -> Option<&PortSet> {
+        let (id, set) = LAST.get();
+        if id == self.id() {
+            // SAFETY: `LAST` points at a set in `SETS`, which is cleared before the set goes; the
+            // reference is used by this thread, within the call.
+            return Some(unsafe { &*set });
+        }
+        self.find_set()
+    }
+
+    #[cold]
+    fn find_set(&self) -> Option<&PortSet> {
+        SETS.try_with(|sets| {
+            let mut sets = sets.0.borrow_mut();
+            if !sets.iter().any(|set| set.engine_id == self.id()) {
+                sets.retain(|set| set.engine.strong_count() > 0);
+                sets.try_reserve(1).ok()?;
+                sets.push(Box::new(PortSet {
+                    engine_id: self.id(),
+                    engine: self.weak(),
+                    ports: self.shards().iter().map(|_| Cell::new(ptr::null())).collect(),
+                    home: self.next_home(),
+                    attached: RefCell::new(Vec::new()),
+                    turning: Cell::new(0),
+                }));
+            }
+            let set = sets.iter().find(|set| set.engine_id == self.id())?;
+            let set = ptr::from_ref(&**set);
+            LAST.set((self.id(), set));
+            // SAFETY: boxed, and dropped only as the thread ends or after the service is gone.
+            Some(unsafe { &*set })
+        })
+        .ok()
+        .flatten()
+    }
+
+    /// This thread's port of a shard.
+    #[inline]
+    pub(crate) fn port<'a>(&'a self, shard: &'a Shard) -> Result<PortRef<'a>, Error> {
+        if let Some(set) = self.set() {
+            let port = set.ports[shard.index as usize].get();
+            // SAFETY: ports live as long as their shard, which lives as long as `self`.
+            if let Some(port) = unsafe { port.as_ref() } {
+                return Ok(PortRef::Kept(port));
+            }
+            let port = shard.claim_port()?;
+            set.ports[shard.index as usize].set(port);
+            return Ok(PortRef::Kept(port));
+        }
+        shard.claim_port().map(|port| PortRef::Lent(port, shard))
+    }
+
+    /// One more than the shard whose turn of this service the calling thread runs, or 0.
+    #[inline]
+    pub(crate) fn turning(&self) -> u32 {
+        self.set().map_or(0, |set| set.turning.get())
+    }
+}
+
+impl PortSet {
+    /// The shard that this thread's timers go to when it does not say: the one whose turn it
+    /// runs, the one it attached to last, or its home.
+    #[inline]
+    pub(crate) fn own_shard(&self) -> Option<u32> {
+        match self.turning.get() {
+            0 => self.attached.borrow().last().copied(),
+            shard => Some(shard - 1),
+        }
+    }
+}
+
+impl Drop for PortSet {
+    fn drop(&mut self) {
+        if LAST.get().0 == self.engine_id {
+            LAST.set((0, ptr::null()));
+        }
+        let Some(engine) = self.engine.upgrade() else { return };
+        for (shard, port) in engine.shards().iter().zip(&self.ports) {
+            // SAFETY: ports live as long as their shard, which the upgraded reference keeps.
+            let Some(port) = (unsafe { port.get().as_ref() }) else { continue };
+            if self.attached.borrow().contains(&shard.index) {
+                shard.detach(port);
+            }
+            // SAFETY: this thread claimed it, and has forgotten it now.
+            unsafe { port.give_up(&shard.slab) };
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    #[test]
+    fn finding_a_port_is_two_loads() {
+        assert!(!std::mem::needs_drop::<std::cell::Cell<(u64, *const super::PortSet)>>());
+    }
+}

@@ -1,0 +1,143 @@
+//! Nanoseconds and ticks: the one place that rounds.
+//!
+//! A deadline of `D` nanoseconds comes due at tick `ceil(D / tick_ns)`, and a tick is reached when
+//! `floor(now / tick_ns)` gets there, so no timer runs a nanosecond early. A timer that is armed at
+//! or past its deadline is due at once: its tick is then one that the clock has already reached.
+
+use crate::types::NEVER;
+
+/// The tick of a deadline that does not come.
+pub(crate) const NEVER_TICK: u64 = u64::MAX;
+
+/// An instant at which a timer is due: the tick that the wheel goes by, and the exact deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) tick: u64,
+    pub(crate) deadline_ns: u64,
+}
+
+/// The length of a tick, with its conversions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticks {
+    tick_ns: u64,
+}
+
+impl Ticks {
+    pub(crate) fn new(tick_ns: u64) -> Ticks {
+        Ticks { tick_ns }
+    }
+
+    /// The tick that a clock at `now_ns` has reached. A clock at its end has reached every tick
+    /// that a deadline can be rounded up to.
+    #[inline]
+    pub(crate) fn reached(self, now_ns: u64) -> u64 {
+        if now_ns == NEVER { self.ceil(NEVER) } else { now_ns / self.tick_ns }
+    }
+
+    #[inline]
+    fn ceil(self, ns: u64) -> u64 {
+        ns.div_ceil(self.tick_ns)
+    }
+
+    /// When a timer with this deadline is due, if the clock stands before it.
+    #[inline]
+    pub(crate) fn due(self, deadline_ns: u64) -> Due {
+        let tick = if deadline_ns == NEVER { NEVER_TICK } else { self.ceil(deadline_ns) };
+        Due { tick, deadline_ns }
+    }
+
+    /// When a timer is due that is armed at `now_ns`: at once if its deadline is not ahead.
+    #[inline]
+    pub(crate) fn due_from(self, deadline_ns: u64, now_ns: u64) -> Due {
+        let mut due = self.due(deadline_ns);
+        if deadline_ns <= now_ns {
+            due.tick = due.tick.min(self.reached(now_ns));
+        }
+        due
+    }
+
+    /// Moves a due tick later within the slack, to the tick with the most trailing zeros, so that
+    /// timers with slack meet. (The idea is Linux's `round_jiffies` and timer slack.)
+    pub(crate) fn relax(self, due: Due, slack_ns: u64) -> Due {
+        let slack_ticks = slack_ns / self.tick_ns;
+        if slack_ticks == 0 || due.tick == 0 || due.tick == NEVER_TICK {
+            return due;
+        }
+        let last = due.tick.saturating_add(slack_ticks).min(NEVER_TICK - 1);
+        let differing = (due.tick - 1) ^ last;
+        let keep = u64::MAX << (63 - differing.leading_zeros());
+        Due { tick: last & keep, deadline_ns: due.deadline_ns }
+    }
+
+    /// The instant of a tick in nanoseconds; saturates at [`NEVER`].
+    #[inline]
+    pub(crate) fn instant(self, tick: u64) -> u64 {
+        tick.saturating_mul(self.tick_ns)
+    }
+
+    /// What the deadline differs from its tick's instant by, modulo 2^64.
+    #[inline]
+    pub(crate) fn trim(self, due: Due) -> i64 {
+        due.deadline_ns.wrapping_sub(due.tick.wrapping_mul(self.tick_ns)) as i64
+    }
+
+    /// The deadline that lies `trim` beside a tick's instant.
+    #[inline]
+    pub(crate) fn trimmed(self, tick: u64, trim: i64) -> Due {
+        let deadline_ns = tick.wrapping_mul(self.tick_ns).wrapping_add(trim as u64);
+        Due { tick, deadline_ns }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_is_up_to_the_nanosecond() {
+        let ticks = Ticks::new(1_000_000);
+        assert_eq!(ticks.due(0).tick, 0);
+        assert_eq!(ticks.due(1).tick, 1);
+        assert_eq!(ticks.due(1_000_000).tick, 1);
+        assert_eq!(ticks.due(1_000_001).tick, 2);
+        assert_eq!(ticks.reached(999_999), 0);
+        assert_eq!(ticks.reached(1_000_000), 1);
+        assert_eq!(ticks.due(NEVER).tick, NEVER_TICK);
+        assert!(ticks.reached(NEVER) >= ticks.due(NEVER - 1).tick);
+        assert!(ticks.reached(NEVER) < NEVER_TICK);
+    }
+
+    #[test]
+    fn armed_late_is_due_at_once() {
+        let ticks = Ticks::new(1_000);
+        assert_eq!(ticks.due_from(1_500, 1_400).tick, 2);
+        assert_eq!(ticks.due_from(1_500, 1_500).tick, 1);
+        assert_eq!(ticks.due_from(1_500, 1_700).tick, 1);
+        assert_eq!(ticks.due_from(0, 1_700).tick, 0);
+    }
+
+    #[test]
+    fn trim_restores_the_deadline() {
+        for tick_ns in [1_000, 1_234_567, 1_000_000] {
+            let ticks = Ticks::new(tick_ns);
+            for deadline in [0, 1, 999, 1_000, 1_001, 123_456_789_012, u64::MAX - 1] {
+                let due = ticks.due(deadline);
+                assert_eq!(ticks.trimmed(due.tick, ticks.trim(due)), due);
+            }
+        }
+    }
+
+    #[test]
+    fn slack_moves_later_and_never_too_far() {
+        let ticks = Ticks::new(1_000);
+        for tick in 0..200u64 {
+            for slack in 0..70u64 {
+                let due = Due { tick, deadline_ns: tick * 1_000 };
+                let relaxed = ticks.relax(due, slack * 1_000);
+                assert!(relaxed.tick >= tick && relaxed.tick <= tick + slack);
+                let best = (tick..=tick + slack).map(u64::trailing_zeros).max().unwrap();
+                assert_eq!(relaxed.tick.trailing_zeros(), best, "{tick} + {slack}");
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! One turn of a shard, by its owner: take in what other threads handed over, then deliver what is due.
+//!
+//! Order within a turn: what the last turn left over of a tick, then what was due when it was armed,
+//! then the wheel, tick by tick. A timer that is armed during a turn and is due at once waits
+//! for the next one. A long turn is worked off in slices: between them the owner takes in starts; a
+//! cancel needs no slice, because each timer is decided by its word at the moment it is called.
+
+use crate::clock::Clock;
+use crate::core::{Core, Entry, SLICE};
+use crate::gate::STOPPED;
+use crate::port::Port;
+use crate::shard::Shard;
+use crate::sync::Ordering;
+use crate::ticks::NEVER_TICK;
+use crate::wheel::{Collected, Records, Reminder};
+
+/// Expiries between two looks at the inboxes.
+const EXPIRIES: usize = 64;
+/// Entries that are prefetched and taken in at a time.
+const GULP: usize = 16;
+
+/// What a turn works with.
+pub(crate) struct Turn<'a> {
+    pub(crate) shard: &'a Shard,
+    pub(crate) port: &'a Port,
+    pub(crate) clock: &'a Clock,
+    /// The clock as the turn began, and the tick that it had reached.
+    pub(crate) now_ns: u64,
+    pub(crate) now_tick: u64,
+}
+
+/// What became of a reminder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// Its timer was delivered: called back, or put in a queue.
+    Delivered,
+    /// Nothing to do now.
+    Skipped,
+}
+
+impl Shard {
+    /// Delivers what is due, at most `budget` expiries.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard, has claimed `port`, and is not inside a turn of the shard.
+    pub(crate) unsafe fn turn(&self, port: &Port, clock: &Clock, budget: usize) -> usize {
+        // SAFETY: the caller owns the shard.
+        let now_ns = unsafe {
+            self.with_core(|core| {
+                core.now_ns = core.now_ns.max(clock.now());
+                core.now_ns
+            })
+        };
+        let turn = Turn { shard: self, port, clock, now_ns, now_tick: self.ticks.reached(now_ns) };
+        self.slab.extras.reuse_notes();
+        // SAFETY: the caller owns the shard.
+        unsafe { self.take_in_all() };
+        self.note_high_water(port);
+        // SAFETY: as above.
+        let mut ready = unsafe {
+            self.with_core(|core| {
+                core.horizon = turn.now_tick;
+                core.ready.len()
+            })
+        };
+        let mut fired = 0;
+        let mut looked = 0;
+        while fired < budget && !self.gate.is(STOPPED) {
+            // SAFETY: as above.
+            let next = unsafe { self.with_core(|core| turn.next(core, &mut ready)) };
+            let Some(reminder) = next else { break };
+            // SAFETY: as above; the reminder was handed out by the owner's own core.
+            match unsafe { turn.serve(reminder, &mut ready) } {
+                Ok(Served::Delivered) => fired += 1,
+                Ok(Served::Skipped) => {}
+                Err(_) => {
+                    // SAFETY: as above.
+                    unsafe { self.with_core(|core| core.put_back(reminder)) };
+                    break;
+                }
+            }
+            looked += 1;
+            if looked % EXPIRIES == 0 {
+                // SAFETY: as above.
+                unsafe { self.take_in_all() };
+            }
+        }
+        // SAFETY: as above.
+        unsafe { self.with_core(|core| core.horizon = 0) };
+        fired
+    }
+
+    /// Takes in what waits in the inboxes. Without memory it stays there and is tried again.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard.
+    pub(crate) unsafe fn take_in_all(&self) {
+        for port in self.ports() {
+            // SAFETY: the caller owns the shard, so it is the consumer of its inboxes.
+            unsafe { self.take_in_from(port) };
+        }
+    }
+
+    unsafe fn take_in_from(&self, port: &Port) {
+        // What arrives meanwhile is left for the next time, so that a busy producer cannot hold the
+        // owner here.
+        let mut left = port.inbox.waiting() as usize;
+        while left > 0 {
+            let gulp = left.min(GULP);
+            // SAFETY: the caller is the consumer and owns the shard.
+            let taken = unsafe {
+                port.inbox.peek(gulp, |bits| {
+                    let slot = Entry::from_bits(bits).slot();
+                    self.slab.prefetch(Reminder::new(slot, 0, 0));
+                });
+                self.with_core(|core| {
+                    port.inbox
+                        .take(gulp, |bits| core.take_in(&self.slab, Entry::from_bits(bits)).is_ok())
+                })
+            };
+            if taken < gulp {
+                return;
+            }
+            left -= taken;
+        }
+    }
+
+    /// The tick at which the owner has to look next; 0 when something is due already.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard.
+    pub(crate) unsafe fn next_look(&self) -> u64 {
+        // SAFETY: the caller owns the shard.
+        unsafe {
+            self.with_core(|core| {
+                if core.has_due() { 0 } else { core.wheel.next_tick().unwrap_or(NEVER_TICK) }
+            })
+        }
+    }
+
+    /// The end of a turn: drops dead reminders and says what the wheel holds.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard.
+    pub(crate) unsafe fn tidy(&self) {
+        let live = self.pending() as usize;
+        // SAFETY: the caller owns the shard.
+        unsafe {
+            self.with_core(|core| {
+                core.compact(&self.slab, live);
+                self.tally.wheel_bytes.set(core.bytes() as u64);
+            });
+        }
+    }
+
+    /// Is a compaction under way, so that the owner should not sleep for long?
+    ///
+    /// # Safety
+    /// The calling thread owns the shard.
+    pub(crate) unsafe fn compacting(&self) -> bool {
+        // SAFETY: the caller owns the shard.
+        unsafe { self.with_core(|core| core.compacting) }
+    }
+}
+
+impl Turn<'_> {
+    /// The next reminder to look at in this turn. `ready` counts those that were due when the turn
+    /// began.
+    fn next(&self, core: &mut Core, ready: &mut usize) -> Option<Reminder> {
+        if let Some(reminder) = core.batch.next() {
+            return Some(reminder);
+        }
+        if *ready > 0 {
+            *ready -= 1;
+            return core.ready.pop_front();
+        }
+        loop {
+            let mut work = SLICE;
+            let slab = &self.shard.slab;
+            match core.wheel.collect(self.now_tick, &mut core.batch, &mut work, slab) {
+                Ok(Collected::Tick(_)) => {
+                    for &reminder in core.batch.rest() {
+                        slab.prefetch(reminder);
+                    }
+                    return core.batch.next();
+                }
+                Ok(Collected::MoreWork) => {}
+                Ok(Collected::Idle) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Puts a reminder back that could not be served for want of memory: it comes first next time.
+    fn put_back(&mut self, reminder: Reminder) {
+        if !self.batch.put_back(reminder) {
+            self.ready.push_front(reminder);
+        }
+    }
+}
+
+/// Publishes that this thread runs a turn, for `cancel_wait` and `stop`; ends with the guard.
+pub(crate) struct Turning<'a>(&'a Shard);
+
+impl<'a> Turning<'a> {
+    pub(crate) fn begin(shard: &'a Shard, token: u32) -> Turning<'a> {
+        shard.turner.store(token, Ordering::Release);
+        Turning(shard)
+    }
+}
+
+impl Drop for Turning<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `stop`, which waits for the turn to end.
+        self.0.turner.store(0, Ordering::Release);
+    }
+}

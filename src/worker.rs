@@ -1,0 +1,243 @@
+//! A service's life: its threads, and how it stops.
+//!
+//! Ground rules: one thread a shard, pinned, named, with all signals blocked; it owns its shard from
+//! beginning to end. Stop closes the gate of every shard, ends the threads (or waits for the polls of
+//! hosts to end), lets every operation that is inside finish, and then is alone: what is still
+//! armed it hands back.
+
+use crate::config::{ClockKind, Config, Mode, Pinning};
+use crate::engine::Engine;
+use crate::gate::STOPPED;
+use crate::queue::QueueInner;
+use crate::record::drop_of;
+use crate::shard::Shard;
+use crate::status::Error;
+use crate::sync::{AtomicU32, Ordering, yield_now};
+use crate::sys::call::{drop_host, thread_hook};
+use crate::sys::futex::WaitWord;
+use crate::sys::thread::{JoinHandle, current_token, spawn};
+use crate::sys::{affinity, errno};
+use crate::turn::Turning;
+use crate::word::Phase;
+use std::ffi::c_void;
+use std::io;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+
+const RUNNING: u32 = 0;
+const STOPPING: u32 = 1;
+const OVER: u32 = 2;
+
+/// Where a service stands in its life.
+pub(crate) struct Lifecycle {
+    state: AtomicU32,
+    /// The thread that stops it.
+    stopper: AtomicU32,
+    over: WaitWord,
+    workers: Mutex<Vec<JoinHandle>>,
+}
+
+impl Lifecycle {
+    pub(crate) fn new() -> Lifecycle {
+        Lifecycle {
+            state: AtomicU32::new(RUNNING),
+            stopper: AtomicU32::new(0),
+            over: WaitWord::new(),
+            workers: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+impl Engine {
+    /// Refuses once the service has begun to stop.
+    #[inline]
+    pub(crate) fn running(&self) -> Result<(), Error> {
+        if self.lifecycle.state.load(Ordering::Acquire) == RUNNING {
+            Ok(())
+        } else {
+            Err(Error::Stopped)
+        }
+    }
+
+    /// Starts one thread a shard. All of them run and are pinned when this answers `Ok`; on an error
+    /// none is left.
+    pub(crate) fn start_workers(
+        self: &Arc<Self>,
+        config: &Config,
+        cpus: &[u32],
+    ) -> Result<(), Error> {
+        let (report, reports) = channel();
+        let started = self.shards().iter().try_for_each(|shard| {
+            if config.clock == ClockKind::Boottime {
+                shard.alarm.sleep_on_descriptor(self.clock())?;
+            }
+            let cpu = match &config.pinning {
+                Pinning::None => None,
+                Pinning::Auto => cpus.get(shard.index as usize % cpus.len().max(1)).copied(),
+                Pinning::List(list) => Some(list[shard.index as usize % list.len()]),
+            };
+            let (engine, index, report) = (Arc::clone(self), shard.index, report.clone());
+            let body = Box::new(move || work(&engine, index, cpu, report));
+            let worker = spawn(&config.thread_name, index, body)?;
+            self.lock_workers().push(worker);
+            Ok(())
+        });
+        drop(report);
+        let pinned: io::Result<()> = started.and_then(|()| reports.iter().collect());
+        pinned.map_err(|error| {
+            let _ = self.stop(&mut |_, _, _| {});
+            errno::system(error)
+        })
+    }
+
+    fn lock_workers(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle>> {
+        self.lifecycle.workers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Ends the service: no callback runs after it returns, its threads are joined, and every timer that
+    /// had not fired is handed to `unfired` (timer, ctx, deadline), then dropped. Answers how many
+    /// those were. A second call answers 0, once the first is over.
+    ///
+    /// # Errors
+    /// `WouldDeadlock` from the service's own threads, callbacks and `unfired`; `Forked`.
+    pub fn stop(&self, unfired: &mut dyn FnMut(u64, *mut c_void, u64)) -> Result<u64, Error> {
+        self.alive()?;
+        if self.turning() != 0 {
+            return Err(Error::WouldDeadlock);
+        }
+        let life = &self.lifecycle;
+        // AcqRel: one thread stops; the others see that it does, or is done.
+        match life.state.compare_exchange(RUNNING, STOPPING, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => life.stopper.store(current_token(), Ordering::Release),
+            Err(_) => return self.await_stop().map(|()| 0),
+        }
+        for shard in self.shards() {
+            shard.gate.close(STOPPED);
+        }
+        for shard in self.shards() {
+            shard.alarm.ring();
+        }
+        let workers = std::mem::take(&mut *self.lock_workers());
+        for worker in workers {
+            worker.join();
+        }
+        let mut returned = 0;
+        for shard in self.shards() {
+            for port in shard.ports() {
+                port.own.busy.settle(false);
+            }
+            // Acquire: pairs with the Release at the turn's end.
+            while shard.turner.load(Ordering::Acquire) != 0 {
+                yield_now();
+            }
+            returned += shard.hand_back(unfired);
+        }
+        life.state.store(OVER, Ordering::Release);
+        life.over.bump_and_wake_all();
+        Ok(returned)
+    }
+
+    fn await_stop(&self) -> Result<(), Error> {
+        let life = &self.lifecycle;
+        loop {
+            let seen = life.over.load();
+            if life.state.load(Ordering::Acquire) == OVER {
+                return Ok(());
+            }
+            if life.stopper.load(Ordering::Acquire) == current_token() {
+                return Err(Error::WouldDeadlock);
+            }
+            life.over.wait(seen, None);
+        }
+    }
+}
+
+impl Shard {
+    /// Ends all timers that are left. The service is stopped and all is quiet.
+    fn hand_back(&self, unfired: &mut dyn FnMut(u64, *mut c_void, u64)) -> u64 {
+        let mut returned = 0;
+        for slot in 1..self.slab.end() {
+            let record = self.slab.at(slot);
+            let word = record.word();
+            if !matches!(word.phase(), Phase::Pending | Phase::Queued) {
+                continue;
+            }
+            let due = self.slab.decode(record, word.offset());
+            let (free, _) = self.slab.freed(word);
+            if record.swap(word, free).is_err() {
+                continue;
+            }
+            self.free_to_pool();
+            self.returned.fetch_add(1, Ordering::Relaxed);
+            returned += 1;
+            let (ctx, mut drop) = (record.ctx(), None);
+            if let Some(extra) = self.extra_of(record) {
+                drop = drop_of(extra.drop.load(Ordering::Relaxed));
+                let queue = extra.queue.load(Ordering::Relaxed).cast::<QueueInner>();
+                if word.phase() == Phase::Queued {
+                    // SAFETY: a queue outlives the timers that name it.
+                    unsafe { (*queue).left() };
+                }
+            }
+            let deadline_ns = due.map_or(crate::types::NEVER, |due| due.deadline_ns);
+            unfired(self.handle(slot, word.generation()), ctx, deadline_ns);
+            if let Some(drop) = drop {
+                // SAFETY: the timer has ended here, and only its end runs drop.
+                unsafe { drop_host(drop, ctx) };
+            }
+        }
+        returned
+    }
+}
+
+/// The life of one shard's thread.
+fn work(engine: &Arc<Engine>, index: u32, cpu: Option<u32>, report: Sender<io::Result<()>>) {
+    let pinned = cpu.map_or(Ok(()), affinity::pin_current_thread);
+    let good = pinned.is_ok();
+    let _ = report.send(pinned);
+    drop(report);
+    if !good {
+        return;
+    }
+    let shard = &engine.shards()[index as usize];
+    let (Some(set), Ok(port)) = (engine.set(), engine.port(shard)) else { return };
+    let token = current_token();
+    shard.owner.store(token, Ordering::Release);
+    port.own.owner.store(true, Ordering::Relaxed);
+    set.turning.set(index + 1);
+    let turning = Turning::begin(shard, token);
+    let hooks = shard.hooks;
+    if let Some(hook) = hooks.on_thread_start {
+        // SAFETY: the host gave the hook for this.
+        unsafe { thread_hook(hook, hooks.arg, index) };
+    }
+    while !shard.gate.is(STOPPED) {
+        // SAFETY: this thread owns the shard and the port, and runs one turn at a time.
+        let next = unsafe {
+            shard.turn(&port, engine.clock(), usize::MAX);
+            shard.tidy();
+            if shard.compacting() { 0 } else { shard.next_look() }
+        };
+        if next != 0 {
+            shard
+                .alarm
+                .sleep(next, engine.clock(), || shard.anything_waits() || shard.gate.is(STOPPED));
+            shard.tally.wakeups.add(1);
+        }
+    }
+    if let Some(hook) = hooks.on_thread_stop {
+        // SAFETY: as above.
+        unsafe { thread_hook(hook, hooks.arg, index) };
+    }
+    drop(turning);
+    set.turning.set(0);
+    port.own.owner.store(false, Ordering::Relaxed);
+    shard.disown();
+}
+
+impl Mode {
+    /// Does the service own its threads?
+    pub(crate) fn is_threaded(self) -> bool {
+        self == Mode::Threaded
+    }
+}
