@@ -190,7 +190,7 @@ mod tests {
             }
         }
         // SAFETY: there is one.
-        let length = unsafe { (*lane.array.load(Ordering::Relaxed)).entries.len() };
+        let length = unsafe { &*lane.array.load(Ordering::Relaxed) }.entries.len();
         assert!(length <= 512, "{length}");
         let kept: Vec<u64> =
             std::iter::from_fn(|| lane.take()).filter(|e| e % 1_000 == 0).collect();
