@@ -4,6 +4,7 @@
  */
 #include "check.h"
 
+#include <errno.h>
 #include <string.h>
 
 static unsigned calls;
@@ -103,6 +104,23 @@ static void configurations(void)
     config.pinning = SW_PIN_LIST;
     config.cpus = cpus;
     no_service(&config);
+
+    /* Not UTF-8. */
+    driven(&config);
+    config.thread_name = "\xff";
+    no_service(&config);
+
+    /* A CPU that no machine has: refused by the system, and errno says why. */
+    sw_config_init(&config);
+    cpus[0] = UINT32_MAX;
+    config.pinning = SW_PIN_LIST;
+    config.cpus = cpus;
+    config.cpu_count = 1;
+    config.shards = 2;
+    errno = 0;
+    STATUS(sw_service_start(&config, &service), SW_SYSTEM);
+    EQUAL((unsigned)errno, EINVAL);
+    CHECK(service == NULL);
 
     struct later_config later;
     memset(&later, 0, sizeof later);

@@ -260,6 +260,7 @@ static void hand_back(void *arg, sw_timer timer, void *ctx, uint64_t deadline_ns
     handed->deadline_ns = deadline_ns;
     handed->seen = ctx;
     EQUAL(handed->seen->drops, 0);
+    STATUS(sw_service_free(handed->seen->service), SW_WOULD_DEADLOCK);
 }
 
 static void stop(void)
@@ -268,7 +269,11 @@ static void stop(void)
     struct seen seen = {0};
     struct handed handed = {0, 0, 0, NULL};
     sw_timer timer = SW_TIMER_NONE;
-    uint64_t returned = 99;
+    uint64_t returned = 99, number = 99;
+    size_t count = 99;
+    int fd = 99;
+    sw_queue *queue = NULL, *another = NULL;
+    sw_event event;
     sw_stats stats;
 
     sw_timer_spec spec;
@@ -277,7 +282,9 @@ static void stop(void)
     spec.callback = note;
     spec.ctx = &seen;
     spec.drop = note_drop;
+    seen.service = service;
     OK(sw_timer_start_spec(service, &spec, &timer));
+    OK(sw_queue_new(service, &queue));
     OK(sw_clock_advance(service, MS));
     OK(sw_service_stop(service, hand_back, &handed, &returned));
     EQUAL(returned, 1);
@@ -293,15 +300,30 @@ static void stop(void)
     STATUS(sw_timer_start(service, 1, note, &seen, NULL), SW_STOPPED);
     STATUS(sw_timer_start_spec(service, &spec, NULL), SW_STOPPED);
     EQUAL(seen.drops, 2);
+    STATUS(sw_timer_start_batch(service, &spec, 1, NULL), SW_STOPPED);
+    EQUAL(seen.drops, 3);
     STATUS(sw_timer_cancel(service, timer), SW_STOPPED);
+    STATUS(sw_timer_cancel_wait(service, timer), SW_STOPPED);
+    STATUS(sw_timer_cancel_batch(service, &timer, 1, &count), SW_STOPPED);
     STATUS(sw_timer_reset(service, timer, 1), SW_STOPPED);
-    STATUS(sw_shard_poll(service, 0, 0, NULL), SW_STOPPED);
+    STATUS(sw_timer_reset_at(service, timer, 1), SW_STOPPED);
+    STATUS(sw_timer_remaining(service, timer, &number), SW_STOPPED);
+    STATUS(sw_shard_attach(service, 0, SW_ATTACH_SHARED), SW_STOPPED);
+    STATUS(sw_shard_poll(service, 0, 0, &count), SW_STOPPED);
+    STATUS(sw_shard_next(service, 0, &number), SW_STOPPED);
+    STATUS(sw_shard_fd(service, 0, &fd), SW_STOPPED);
+    STATUS(sw_queue_new(service, &another), SW_STOPPED);
+    STATUS(sw_queue_poll(queue, &event, 1, &count), SW_STOPPED);
+    CHECK(number == 99 && count == 99 && fd == 99 && another == NULL);
+    OK(sw_queue_free(queue));
     EQUAL(sw_shard_count(service), 1);
-    EQUAL(sw_clock_now(service), MS);
+    OK(sw_clock_advance(service, MS));
+    EQUAL(sw_clock_now(service), 2 * MS);
     stats.size = sizeof stats;
     memset((char *)&stats + sizeof stats.size, 0, sizeof stats - sizeof stats.size);
     OK(sw_stats_read(service, SW_SHARD_ANY, &stats));
     EQUAL(stats.returned, 1);
+    OK(sw_stats_prometheus(service, NULL, 0, &count));
     EQUAL(seen.calls, 0);
     OK(sw_service_free(service));
     OK(sw_service_free(NULL));

@@ -39,8 +39,9 @@ static void on_stop(void *hook_arg, uint32_t shard)
 static void on_slow(void *hook_arg, uint32_t shard, sw_timer timer, void *ctx, uint64_t elapsed_ns)
 {
     CHECK(hook_arg == &tag && shard == 0);
-    CHECK(timer != SW_TIMER_NONE && ctx == &finished);
-    CHECK(elapsed_ns >= 20 * MS);
+    CHECK(timer != SW_TIMER_NONE && elapsed_ns > 20 * MS);
+    if (ctx != &finished)
+        return; /* on a busy machine any callback may be slow */
     EQUAL(latch_count(&dropped), 0);
     latch_add(&slow);
 }

@@ -498,7 +498,8 @@ enum sw_status sw_service_start(const struct sw_config *config, struct sw_servic
  * `returned`: receives how many timers had not fired; may be NULL.
  *
  * Returns `SW_OK`, also for a second call, which returns none; `SW_INVALID` (NULL service);
- * `SW_WOULD_DEADLOCK` (on one of the service's own threads or inside one of its callbacks);
+ * `SW_WOULD_DEADLOCK` (on one of the service's own threads, inside one of its callbacks, or in
+ * `unfired`);
  * `SW_FORKED`. Any other thread.
  */
 enum sw_status sw_service_stop(struct sw_service *service,
@@ -649,10 +650,11 @@ enum sw_status sw_timer_reset_at(struct sw_service *service, sw_timer timer, uin
 /**
  * How long a timer still has.
  *
- * `remaining_ns`: receives the time to its deadline, 0 when it is due; not NULL.
+ * `remaining_ns`: receives the time to its next deadline, 0 when it is due, `SW_NEVER` if that
+ * does not come; not NULL.
  *
- * Returns `SW_OK`; `SW_RUNNING` or `SW_NOT_FOUND`, and nothing is written; `SW_INVALID`;
- * `SW_STOPPED`; `SW_FORKED`. Any thread.
+ * Returns `SW_OK`; `SW_RUNNING` (a callback runs and it is not armed again) or `SW_NOT_FOUND`,
+ * and nothing is written; `SW_INVALID`; `SW_STOPPED`; `SW_FORKED`. Any thread.
  */
 enum sw_status sw_timer_remaining(struct sw_service *service,
                                   sw_timer timer,
@@ -687,7 +689,9 @@ enum sw_status sw_timer_start_batch(struct sw_service *service,
  * `cancelled`: receives for how many of them `sw_timer_cancel` would have returned `SW_OK`; may
  * be NULL.
  *
- * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY`; `SW_STOPPED`; `SW_FORKED`. Any thread.
+ * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (a shard is attached exclusively by another thread:
+ * the handles before the one that met it have been cancelled); `SW_STOPPED`; `SW_FORKED`. Any
+ * thread.
  */
 enum sw_status sw_timer_cancel_batch(struct sw_service *service,
                                      const sw_timer *timers,
@@ -705,8 +709,8 @@ enum sw_status sw_timer_cancel_batch(struct sw_service *service,
  * threads' starts, cancels and resets on this shard `SW_BUSY`. The owner may attach again to
  * change it.
  *
- * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread's); `SW_UNSUPPORTED` (a threaded
- * service); `SW_STOPPED`; `SW_FORKED`. Any thread.
+ * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread's, or inside a callback);
+ * `SW_UNSUPPORTED` (a threaded service); `SW_NO_MEMORY`; `SW_STOPPED`; `SW_FORKED`. Any thread.
  */
 enum sw_status sw_shard_attach(struct sw_service *service, uint32_t shard, uint32_t how);
 
@@ -715,8 +719,8 @@ enum sw_status sw_shard_attach(struct sw_service *service, uint32_t shard, uint3
  *
  * `shard`: an index.
  *
- * Returns `SW_OK`; `SW_INVALID` (also: not attached); `SW_BUSY` (another thread's);
- * `SW_UNSUPPORTED` (a threaded service); `SW_FORKED`. The owning thread.
+ * Returns `SW_OK`; `SW_INVALID` (also: not attached); `SW_BUSY` (another thread's, or inside a
+ * callback); `SW_UNSUPPORTED` (a threaded service); `SW_FORKED`. The owning thread.
  */
 enum sw_status sw_shard_detach(struct sw_service *service, uint32_t shard);
 
@@ -728,8 +732,8 @@ enum sw_status sw_shard_detach(struct sw_service *service, uint32_t shard);
  * delivered, to callbacks and to queues; may be NULL.
  *
  * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread polls it or has attached to it, or
- * this is inside a callback); `SW_UNSUPPORTED` (a threaded service); `SW_STOPPED`; `SW_FORKED`.
- * One thread at a time for each shard.
+ * this is inside a callback); `SW_UNSUPPORTED` (a threaded service); `SW_NO_MEMORY`; `SW_STOPPED`;
+ * `SW_FORKED`. One thread at a time for each shard.
  */
 enum sw_status sw_shard_poll(struct sw_service *service,
                              uint32_t shard,
@@ -765,8 +769,7 @@ enum sw_status sw_shard_fd(struct sw_service *service, uint32_t shard, int *fd);
  * `queue`: receives the queue; not NULL. It is to be given back with `sw_queue_free`, or goes
  * with its service.
  *
- * Returns `SW_OK`; `SW_INVALID`; `SW_NO_MEMORY`; `SW_STOPPED`; `SW_FORKED`; `SW_SYSTEM`. Any
- * thread.
+ * Returns `SW_OK`; `SW_INVALID`; `SW_NO_MEMORY`; `SW_STOPPED`; `SW_FORKED`. Any thread.
  */
 enum sw_status sw_queue_new(struct sw_service *service, struct sw_queue **queue);
 
@@ -777,8 +780,8 @@ enum sw_status sw_queue_new(struct sw_service *service, struct sw_queue **queue)
  * `events`: room for `capacity` events; not NULL. `taken`: receives how many were taken; not
  * NULL. The `ctx` of a one-shot's event is the taker's from now on: its `drop` is not called.
  *
- * Returns `SW_OK`, also when there was nothing to take; `SW_INVALID`; `SW_STOPPED`; `SW_FORKED`.
- * Any number of threads at a time.
+ * Returns `SW_OK`, also when there was nothing to take; `SW_INVALID`; `SW_NO_MEMORY`;
+ * `SW_STOPPED`; `SW_FORKED`. Any number of threads at a time.
  */
 enum sw_status sw_queue_poll(struct sw_queue *queue,
                              struct sw_event *events,
@@ -802,7 +805,8 @@ enum sw_status sw_queue_fd(struct sw_queue *queue, int *fd);
  *
  * `queue`: not NULL.
  *
- * Returns `SW_OK`; `SW_INVALID`; `SW_FORKED`: nothing is freed then. Any thread.
+ * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread has attached to a shard exclusively)
+ * or `SW_FORKED`: nothing is freed then. Any thread.
  */
 enum sw_status sw_queue_free(struct sw_queue *queue);
 

@@ -20,8 +20,7 @@ pub(super) fn inner(queue: *const sw_queue) -> *const QueueInner {
 /// `queue`: receives the queue; not NULL. It is to be given back with `sw_queue_free`, or goes
 /// with its service.
 ///
-/// Returns `SW_OK`; `SW_INVALID`; `SW_NO_MEMORY`; `SW_STOPPED`; `SW_FORKED`; `SW_SYSTEM`. Any
-/// thread.
+/// Returns `SW_OK`; `SW_INVALID`; `SW_NO_MEMORY`; `SW_STOPPED`; `SW_FORKED`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_queue_new(
     service: *mut sw_service,
@@ -43,8 +42,8 @@ pub unsafe extern "C" fn sw_queue_new(
 /// `events`: room for `capacity` events; not NULL. `taken`: receives how many were taken; not
 /// NULL. The `ctx` of a one-shot's event is the taker's from now on: its `drop` is not called.
 ///
-/// Returns `SW_OK`, also when there was nothing to take; `SW_INVALID`; `SW_STOPPED`; `SW_FORKED`.
-/// Any number of threads at a time.
+/// Returns `SW_OK`, also when there was nothing to take; `SW_INVALID`; `SW_NO_MEMORY`;
+/// `SW_STOPPED`; `SW_FORKED`. Any number of threads at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_queue_poll(
     queue: *mut sw_queue,
@@ -80,7 +79,8 @@ pub unsafe extern "C" fn sw_queue_fd(queue: *mut sw_queue, fd: *mut c_int) -> sw
 ///
 /// `queue`: not NULL.
 ///
-/// Returns `SW_OK`; `SW_INVALID`; `SW_FORKED`: nothing is freed then. Any thread.
+/// Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread has attached to a shard exclusively)
+/// or `SW_FORKED`: nothing is freed then. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_queue_free(queue: *mut sw_queue) -> sw_status {
     if queue.is_null() {

@@ -149,7 +149,8 @@ unsafe fn listed(config: &sw_config) -> Option<Vec<u32>> {
 /// `returned`: receives how many timers had not fired; may be NULL.
 ///
 /// Returns `SW_OK`, also for a second call, which returns none; `SW_INVALID` (NULL service);
-/// `SW_WOULD_DEADLOCK` (on one of the service's own threads or inside one of its callbacks);
+/// `SW_WOULD_DEADLOCK` (on one of the service's own threads, inside one of its callbacks, or in
+/// `unfired`);
 /// `SW_FORKED`. Any other thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_service_stop(

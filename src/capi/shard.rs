@@ -16,8 +16,8 @@ use std::ffi::c_int;
 /// threads' starts, cancels and resets on this shard `SW_BUSY`. The owner may attach again to
 /// change it.
 ///
-/// Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread's); `SW_UNSUPPORTED` (a threaded
-/// service); `SW_STOPPED`; `SW_FORKED`. Any thread.
+/// Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread's, or inside a callback);
+/// `SW_UNSUPPORTED` (a threaded service); `SW_NO_MEMORY`; `SW_STOPPED`; `SW_FORKED`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_shard_attach(
     service: *mut sw_service,
@@ -37,8 +37,8 @@ pub unsafe extern "C" fn sw_shard_attach(
 ///
 /// `shard`: an index.
 ///
-/// Returns `SW_OK`; `SW_INVALID` (also: not attached); `SW_BUSY` (another thread's);
-/// `SW_UNSUPPORTED` (a threaded service); `SW_FORKED`. The owning thread.
+/// Returns `SW_OK`; `SW_INVALID` (also: not attached); `SW_BUSY` (another thread's, or inside a
+/// callback); `SW_UNSUPPORTED` (a threaded service); `SW_FORKED`. The owning thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_shard_detach(service: *mut sw_service, shard: u32) -> sw_status {
     // SAFETY: the caller's promise.
@@ -53,8 +53,8 @@ pub unsafe extern "C" fn sw_shard_detach(service: *mut sw_service, shard: u32) -
 /// delivered, to callbacks and to queues; may be NULL.
 ///
 /// Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread polls it or has attached to it, or
-/// this is inside a callback); `SW_UNSUPPORTED` (a threaded service); `SW_STOPPED`; `SW_FORKED`.
-/// One thread at a time for each shard.
+/// this is inside a callback); `SW_UNSUPPORTED` (a threaded service); `SW_NO_MEMORY`; `SW_STOPPED`;
+/// `SW_FORKED`. One thread at a time for each shard.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_shard_poll(
     service: *mut sw_service,

@@ -253,10 +253,11 @@ pub unsafe extern "C" fn sw_timer_reset_at(
 
 /// How long a timer still has.
 ///
-/// `remaining_ns`: receives the time to its deadline, 0 when it is due; not NULL.
+/// `remaining_ns`: receives the time to its next deadline, 0 when it is due, `SW_NEVER` if that
+/// does not come; not NULL.
 ///
-/// Returns `SW_OK`; `SW_RUNNING` or `SW_NOT_FOUND`, and nothing is written; `SW_INVALID`;
-/// `SW_STOPPED`; `SW_FORKED`. Any thread.
+/// Returns `SW_OK`; `SW_RUNNING` (a callback runs and it is not armed again) or `SW_NOT_FOUND`,
+/// and nothing is written; `SW_INVALID`; `SW_STOPPED`; `SW_FORKED`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_timer_remaining(
     service: *mut sw_service,
