@@ -316,7 +316,7 @@ impl Turn<'_> {
     }
 }
 
-/// The grid of a periodic timer.
+/// The grid of a periodic timer; of a one-shot, with a period of 0, its one point.
 pub(crate) struct Grid {
     pub(crate) period_ns: u64,
     pub(crate) burst: bool,
@@ -336,7 +336,7 @@ impl Grid {
     /// Which point of the grid is served now, and how many before it went by: the latest that is due
     /// (the first, if each is served).
     pub(crate) fn serve(&self, deadline_ns: u64, now_ns: u64) -> (u64, u64) {
-        if self.burst || self.fixed_delay || deadline_ns == NEVER {
+        if self.period_ns == 0 || self.burst || self.fixed_delay || deadline_ns == NEVER {
             return (deadline_ns, 0);
         }
         let missed = now_ns.saturating_sub(deadline_ns) / self.period_ns;
