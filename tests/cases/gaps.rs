@@ -4,6 +4,7 @@ use crate::g_cancel::unknown;
 use crate::kit::*;
 use crate::support::*;
 use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 
 /// One slot over and over: a handle never comes back, and old ones stay stale.
@@ -159,7 +160,9 @@ fn gap_10() {
             let child = unsafe { libc::fork() };
             assert!(child >= 0);
             if child == 0 {
-                let found = std::panic::catch_unwind(|| in_child(s.door(), timer, queue));
+                let door = s.door();
+                let body = AssertUnwindSafe(|| in_child(door, timer, queue));
+                let found = catch_unwind(body);
                 let code = match found {
                     Ok(Ok(())) => 0,
                     Ok(Err(what)) => {
@@ -195,10 +198,10 @@ fn gap_11() {
         let s =
             if mode == "driven" { Setup::manual(MS).start() } else { Setup::threaded(1).start() };
         s.timer().with(|spec| spec.callback = Some(panics)).start();
-        let crossed = std::panic::catch_unwind(|| {
+        let crossed = catch_unwind(AssertUnwindSafe(|| {
             let _ = s.try_poll(0, 0);
             sleep_ms(2000);
-        });
+        }));
         println!("still here, unwound: {}", crossed.is_err());
         return;
     }
