@@ -6,7 +6,8 @@
 //! - Integers come in and are validated; enums only go out.
 //! - Outputs are written on success only.
 //! - The exports are `extern "C"`: should a panic ever reach one, the process ends there. Functions
-//!   of the host are called through a frame that no exception crosses, so nothing unwinds into here.
+//!   of the host are called through a frame that no exception crosses (`sys::call`), so nothing
+//!   unwinds into here.
 //! - Safety, for all exports alike: a pointer is null, or points to what its type says, for as long
 //!   as the call lasts; a service or queue is one that this library made and has not freed.
 #![allow(non_camel_case_types)]
