@@ -8,12 +8,16 @@ use crate::config::{ClockKind, Config, Hooks, MAX_SHARDS, Mode, Pinning};
 use crate::engine::Engine;
 use crate::sys::call::unfired_host;
 use std::ffi::{CStr, c_void};
+use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
 /// A timer service: a number of shards behind one door. Opaque.
 pub struct sw_service {
     pub(super) engine: Arc<Engine>,
 }
+
+// No export unwinds, so nobody who catches a panic can find a service half changed.
+impl RefUnwindSafe for sw_service {}
 
 /// Fills a configuration with the default of each field.
 ///
