@@ -121,8 +121,8 @@ impl Shard {
             self.slab.release(word.offset());
             if periodic || word.offset() != Offset::NONE {
                 // It had a run to come, which counts as a timer that lives.
-                port.own.counters.cancelled.add(1);
                 self.count_end(port);
+                port.own.counters.cancelled.add(1);
             }
         } else if doomed == Phase::Awaited && word.phase() == Phase::Doomed {
             self.swap(port, record, word, word.with(doomed, Offset::NONE))?;
@@ -171,8 +171,8 @@ impl Shard {
         word: Word,
         spent: bool,
     ) -> Ended {
-        port.own.counters.cancelled.add(1);
         self.count_end(port);
+        port.own.counters.cancelled.add(1);
         if port.is_owner()
             && word.phase() == Phase::Pending
             && let Some(due) = self.slab.decode(record, word.offset())

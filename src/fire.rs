@@ -112,9 +112,9 @@ impl Turn<'_> {
         self.swap(record, word, word.with(Phase::Running, Offset::NONE)).ok()?;
         shard.slab.release(word.offset());
         let counters = &self.port.own.counters;
+        shard.count_end(self.port);
         counters.fired.add(1);
         counters.ended_by_fire.add(1);
-        shard.count_end(self.port);
         let callback = match extra {
             Some(extra) => extra.callback.load(Ordering::Relaxed),
             None => record.callback(),
@@ -148,7 +148,7 @@ impl Turn<'_> {
             return Some(Err(error));
         }
         let grid = Grid::of(extra);
-        let (served_ns, missed) = grid.serve(due.deadline_ns, self.now_ns);
+        let (served_ns, missed) = grid.serve(due.deadline_ns, self.reached_ns());
         let (offset, next) = match self.next_offset(record, &grid, extra, served_ns) {
             Ok(next) => next,
             Err(error) => return Some(Err(error)),
@@ -176,6 +176,11 @@ impl Turn<'_> {
         Some(Ok(Served::Delivered))
     }
 
+    /// The instant of the tick that this turn has reached.
+    pub(crate) fn reached_ns(&self) -> u64 {
+        self.shard.ticks.instant(self.now_tick).min(self.now_ns)
+    }
+
     /// The next deadline on a grid whose point `served_ns` is being served; none yet for a timer that
     /// counts from the end of its callback.
     pub(crate) fn next_offset(
@@ -189,7 +194,7 @@ impl Turn<'_> {
             return Ok((Offset::NONE, None));
         }
         let next_ns = served_ns.saturating_add(grid.period_ns);
-        let next = self.shard.due_of(extra, next_ns, self.now_ns);
+        let next = self.shard.due_of(extra, next_ns, 0);
         Ok((self.shard.slab.encode(record.kind(), next)?, Some(next)))
     }
 
@@ -334,12 +339,12 @@ impl Grid {
     }
 
     /// Which point of the grid is served now, and how many before it went by: the latest that is due
-    /// (the first, if each is served).
-    pub(crate) fn serve(&self, deadline_ns: u64, now_ns: u64) -> (u64, u64) {
+    /// (the first, if each is served). `reached_ns` is the instant of the tick that has been reached.
+    pub(crate) fn serve(&self, deadline_ns: u64, reached_ns: u64) -> (u64, u64) {
         if self.period_ns == 0 || self.burst || self.fixed_delay || deadline_ns == NEVER {
             return (deadline_ns, 0);
         }
-        let missed = now_ns.saturating_sub(deadline_ns) / self.period_ns;
+        let missed = reached_ns.saturating_sub(deadline_ns) / self.period_ns;
         (deadline_ns + missed * self.period_ns, missed)
     }
 }
@@ -365,15 +370,14 @@ impl Shard {
         record.swap(seen, new)
     }
 
-    /// Keeps a slot whose timer this thread has ended, or retires it.
+    /// Keeps a slot whose timer this thread has ended, unless it is used up: then it is retired, by never
+    /// being taken again.
     ///
     /// # Safety
     /// The calling thread has claimed the port and moved the slot's word to `Free`.
     #[inline]
     pub(crate) unsafe fn give_slot(&self, port: &crate::port::Port, slot: u32, spent: bool) {
-        if spent {
-            self.slab.retire();
-        } else {
+        if !spent {
             // SAFETY: the caller has claimed the port and owns the slot.
             unsafe { port.give_slot(&self.slab, slot) };
         }

@@ -39,6 +39,13 @@ impl Count {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// What is read after this is at least as new. Acquire without a Release: the writer's plain store
+    /// orders nothing, so on machines that reorder stores the order is only likely; it serves
+    /// the high-water mark alone.
+    pub(crate) fn acquire(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
     /// By the writing thread alone.
     #[inline]
     pub(crate) fn set(&self, value: u64) {

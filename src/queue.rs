@@ -19,7 +19,7 @@ use crate::port::Port;
 use crate::record::Record;
 use crate::shard::Shard;
 use crate::status::Error;
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicBool, AtomicI64, AtomicU32, Ordering, fence};
 use crate::sys::eventfd::EventFd;
 use crate::ticks::Due;
 use crate::turn::{Served, Turn};
@@ -32,8 +32,8 @@ pub struct QueueInner {
     engine: Weak<Engine>,
     /// One for each shard.
     lanes: Box<[Lane]>,
-    /// Events that wait.
-    waiting: AtomicU64,
+    /// Events that wait. Counted up after the event can be taken, so it may be below zero for a moment.
+    waiting: AtomicI64,
     descriptor: OnceLock<EventFd>,
     closed: AtomicBool,
     /// Where the next taker begins, so that no shard is always first.
@@ -92,7 +92,7 @@ impl QueueInner {
         QueueInner {
             engine,
             lanes: (0..shards).map(|_| Lane::new()).collect(),
-            waiting: AtomicU64::new(0),
+            waiting: AtomicI64::new(0),
             descriptor: OnceLock::new(),
             closed: AtomicBool::new(false),
             turn: AtomicU32::new(0),
@@ -142,7 +142,7 @@ impl QueueInner {
         }
     }
 
-    /// An event is about to wait.
+    /// An event can be taken.
     fn arrived(&self) {
         if self.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
             fence(Ordering::SeqCst);
@@ -245,9 +245,9 @@ impl QueueInner {
                 if record.swap(word, free).is_err() {
                     continue;
                 }
+                shard.count_end(port);
                 counters.fired.add(1);
                 counters.ended_by_fire.add(1);
-                shard.count_end(port);
                 // Its ctx is the taker's now, so its drop is not run.
                 // SAFETY: the swap was won, and the caller has claimed the port.
                 let _ = unsafe { shard.give_up(port, record, hint.slot, word, spent) };
@@ -330,7 +330,7 @@ impl Turn<'_> {
         if !room {
             return Some(Err(Error::NoMemory));
         }
-        let (served_ns, missed) = grid.serve(due.deadline_ns, self.now_ns);
+        let (served_ns, missed) = grid.serve(due.deadline_ns, self.reached_ns());
         let (offset, next_due) = if periodic {
             match self.next_offset(record, &grid, extra, served_ns) {
                 Ok(next) => next,
@@ -355,12 +355,8 @@ impl Turn<'_> {
             extra.delivery.fetch_add(1, Ordering::Relaxed);
             extra.event_deadline_ns.store(served_ns, Ordering::Relaxed);
             extra.event_missed.store(missed, Ordering::Relaxed);
-            queue.arrived();
         }
         if self.swap(record, word, word.with(Phase::Queued, offset)).is_err() {
-            if !waited {
-                queue.left();
-            }
             if periodic {
                 shard.slab.unencode(offset);
             }
@@ -379,6 +375,7 @@ impl Turn<'_> {
         let hint = Hint { slot, generation: word.generation(), delivery };
         // SAFETY: the caller owns the shard and has reserved room.
         unsafe { lane.push(hint.pack()) };
+        queue.arrived();
         Some(Ok(Served::Delivered))
     }
 }

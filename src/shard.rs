@@ -336,36 +336,42 @@ impl Shard {
         self.max_timers.saturating_sub(unused)
     }
 
+    /// Live timers, or fewer: starts are counted before ends, so what other threads do meanwhile can
+    /// only make the answer smaller.
+    fn live_at_least(&self) -> u64 {
+        let started: u64 = self.ports().map(|port| port.own.counters.started.acquire()).sum();
+        let ended: u64 = self
+            .ports()
+            .map(|port| &port.own.counters)
+            .map(|counters| counters.cancelled.get().wrapping_add(counters.ended_by_fire.get()))
+            .fold(self.returned.load(Ordering::Relaxed), u64::wrapping_add);
+        started.saturating_sub(ended)
+    }
+
     /// Notes how many live now, and where the port's thread will have to look again. The mark is exact
     /// for one thread; between looks it may miss what several threads start at once, at most
     /// `CREDITS` each.
     #[cold]
     pub(crate) fn note_high_water(&self, port: &Port) {
-        let pending = self.pending();
-        let most = self.high_water.fetch_max(pending, Ordering::Relaxed).max(pending);
+        let live = self.live_at_least();
+        let most = self.high_water.fetch_max(live, Ordering::Relaxed).max(live);
         let counters = &port.own.counters;
-        counters.net_mark.set(counters.net.get().wrapping_add(most - pending));
+        counters.net_mark.set(counters.net.get().wrapping_add(most - live));
     }
 
     /// The most timers that have been live at once.
     pub(crate) fn high_water(&self) -> u64 {
-        let pending = self.pending();
-        self.high_water.fetch_max(pending, Ordering::Relaxed).max(pending)
+        let live = self.live_at_least();
+        self.high_water.fetch_max(live, Ordering::Relaxed).max(live)
     }
 
-    /// Notes the end of a timer by this port's thread: its room is there for any thread at once.
+    /// Called before the end of a timer is counted, by this port's thread: its room is there for any thread at once.
     #[inline]
     pub(crate) fn count_end(&self, port: &Port) {
         if port.at_peak() {
             self.note_high_water(port);
         }
         port.count_down();
-    }
-
-    /// Notes that a timer lives, for which a credit was spent.
-    #[inline]
-    pub(crate) fn count_start(&self, port: &Port) {
-        port.count_up();
     }
 
     /// Bytes held for timers and wheels, as the owner last said and the arenas say now.

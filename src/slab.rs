@@ -11,7 +11,7 @@ use crate::extra::Extras;
 use crate::handle::{GENERATION_MASK, SLOT_END};
 use crate::record::{Kind, Record};
 use crate::status::Error;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{AtomicU32, UnsafeCell};
 use crate::tagged::TaggedStack;
 use crate::ticks::{Due, NEVER_TICK, Ticks};
 use crate::word::{Offset, Phase, Word};
@@ -52,7 +52,6 @@ pub(crate) struct Slab {
     first_generation: u32,
     /// How many timers a slot serves before it is retired: 2^27, or fewer in a test.
     uses: u32,
-    retired: AtomicU64,
 }
 
 // SAFETY: a magazine's content is touched only by the thread that took it from a stack
@@ -72,7 +71,6 @@ impl Slab {
             ticks,
             first_generation: first_generation & GENERATION_MASK,
             uses,
-            retired: AtomicU64::new(0),
         }
     }
 
@@ -122,7 +120,6 @@ impl Slab {
         let empty = self.empty.pop(|index| &self.magazines.at(index).link);
         let Some(index) = empty.or_else(|| self.magazines.fresh(1).ok().map(|(index, _)| index))
         else {
-            self.retired.fetch_add(slots.len() as u64, Ordering::Relaxed);
             return;
         };
         let magazine = self.magazines.at(index);
@@ -142,11 +139,6 @@ impl Slab {
         let used = next.wrapping_sub(self.first_generation) & GENERATION_MASK;
         let spent = used == self.uses & GENERATION_MASK;
         (Word::new(Phase::Free, next, Offset::NONE), spent)
-    }
-
-    /// Counts a slot that is used up and never taken again.
-    pub(crate) fn retire(&self) {
-        self.retired.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The offset that says `due` in a record of this kind; writes a note when it does not fit.
@@ -196,10 +188,6 @@ impl Slab {
     /// Gives back a note that no word has held.
     pub(crate) fn unencode(&self, offset: Offset) {
         self.release(offset);
-    }
-
-    pub(crate) fn retired(&self) -> u64 {
-        self.retired.load(Ordering::Relaxed)
     }
 
     pub(crate) fn bytes(&self) -> usize {

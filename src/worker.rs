@@ -5,7 +5,7 @@
 //! hosts to end), lets every operation that is inside finish, and then is alone: what is still
 //! armed it hands back.
 
-use crate::config::{ClockKind, Config, Mode, Pinning};
+use crate::config::{ClockKind, Config, Pinning};
 use crate::engine::Engine;
 use crate::gate::STOPPED;
 use crate::queue::QueueInner;
@@ -233,11 +233,4 @@ fn work(engine: &Arc<Engine>, index: u32, cpu: Option<u32>, report: Sender<io::R
     set.turning.set(0);
     port.own.owner.store(false, Ordering::Relaxed);
     shard.disown();
-}
-
-impl Mode {
-    /// Does the service own its threads?
-    pub(crate) fn is_threaded(self) -> bool {
-        self == Mode::Threaded
-    }
 }

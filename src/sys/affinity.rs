@@ -20,11 +20,11 @@ const WORD_BITS: usize = c_ulong::BITS as usize;
 /// Beyond every system that Linux can be built for (8,192 CPUs); a bound for masks.
 const MAX_CPUS: usize = 1 << 16;
 
-/// The CPUs that the process may run on, in ascending order. Never empty.
+/// The CPUs that the calling thread, and what it starts, may run on, in ascending order. Never
+/// empty.
 pub(crate) fn allowed_cpus() -> Vec<u32> {
-    // SAFETY: takes nothing, cannot fail.
-    let process = unsafe { libc::getpid() };
-    mask_of(process).map_or_else(|_| vec![0], |mask| cpus_in(&mask))
+    // 0: the calling thread.
+    mask_of(0).map_or_else(|_| vec![0], |mask| cpus_in(&mask))
 }
 
 /// Binds the calling thread to `cpu` alone. The error is the system's (EINVAL for a CPU that does
