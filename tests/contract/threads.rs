@@ -22,13 +22,15 @@ fn cpus_of(tid: i32) -> Vec<u32> {
     cpus
 }
 
-/// Restricts this process (its calling thread) to one CPU.
+/// Restricts this process, every thread of it, to one CPU.
 fn restrict_to(cpu: u32) {
-    // SAFETY: a zeroed set is an empty one; it is as large as said.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu as usize, &mut set);
-        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set), 0);
+    for (thread, _) in tasks() {
+        // SAFETY: a zeroed set is an empty one; it is as large as said.
+        unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(cpu as usize, &mut set);
+            assert_eq!(libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &set), 0);
+        }
     }
 }
 

@@ -241,6 +241,7 @@ fn c5_would_deadlock_in_its_own_callback_and_it_runs_no_more() {
                 svc.poll();
                 svc.run(10 * MS);
             }
+            eventually("it ran", || ran.load(Ordering::SeqCst) >= 1);
             eventually("over", || svc.cancel(timer) == SW_NOT_FOUND);
             std::thread::sleep(Duration::from_millis(5));
             assert_eq!(ran.load(Ordering::SeqCst), 1);
