@@ -96,14 +96,13 @@ impl Shard {
             {
                 let _inside = self.gate.enter(&port.own.busy, Work::Start, port.is_owner())?;
                 if port.spend() {
-                    return f().inspect_err(|_| port.free_credits(1));
+                    return f().inspect_err(|&error| {
+                        port.free_credits(1);
+                        count_refusal(port, error);
+                    });
                 }
             }
-            self.find_credits(port, 1).inspect_err(|&error| {
-                if error == Error::Full {
-                    port.own.counters.rejected.add(1);
-                }
-            })?;
+            self.find_credits(port, 1).inspect_err(|&error| count_refusal(port, error))?;
         }
     }
 
@@ -222,6 +221,13 @@ impl Shard {
             // SAFETY: the caller has claimed the port and reserved room.
             unsafe { self.hand_over(port, clock, slot, word.generation(), tick) };
         }
+    }
+}
+
+#[cold]
+fn count_refusal(port: &Port, error: Error) {
+    if error == Error::Full {
+        port.own.counters.rejected.add(1);
     }
 }
 

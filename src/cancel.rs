@@ -178,10 +178,26 @@ impl Shard {
             && let Some(due) = self.slab.decode(record, word.offset())
         {
             // SAFETY: the port's thread owns the shard.
-            unsafe { self.with_core(|core| core.unfile(slot, word.generation(), due.tick)) };
+            unsafe { self.unfile(slot, word.generation(), due.tick) };
         }
         // SAFETY: the caller's promise.
         unsafe { self.give_up(port, record, slot, word, spent) }
+    }
+
+    /// The owner has cancelled: takes the reminder back if it is the newest, and otherwise now and then
+    /// drops those that are dead.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard.
+    unsafe fn unfile(&self, slot: u32, generation: u32, tick: u64) {
+        // SAFETY: the caller's promise.
+        let stirred = unsafe {
+            self.with_core(|core| !core.unfile(slot, generation, tick) && core.is_stirred())
+        };
+        if stirred {
+            // SAFETY: the caller's promise.
+            unsafe { self.tidy() };
+        }
     }
 
     /// Gives back what an ended timer held: note, extra, place in a queue, slot.

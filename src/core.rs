@@ -69,6 +69,8 @@ pub(crate) struct Core {
     /// Live reminders when compaction was last looked into, so that it is not begun in vain.
     pub(crate) compact_at: usize,
     pub(crate) compacting: bool,
+    /// Reminders filed or timers cancelled since `compact` was last called.
+    stirred: usize,
 }
 
 impl Core {
@@ -81,6 +83,7 @@ impl Core {
             now_ns: 0,
             compact_at: COMPACT_FROM,
             compacting: false,
+            stirred: 0,
         }
     }
 
@@ -144,6 +147,7 @@ impl Core {
         if word.generation() != entry.generation() || word.phase() != Phase::Pending {
             return Ok(());
         }
+        self.stirred += 1;
         match slab.decode(record, word.offset()) {
             Some(due) => self.file(record, entry.slot(), entry.generation(), due.tick),
             None => Ok(()),
@@ -152,10 +156,8 @@ impl Core {
 
     /// Takes back the reminder of a timer that has just been cancelled, if it is the newest.
     #[inline]
-    pub(crate) fn unfile(&mut self, slot: u32, generation: u32, tick: u64) {
-        if tick != NEVER_TICK {
-            self.wheel.unfile(slot, generation, tick);
-        }
+    pub(crate) fn unfile(&mut self, slot: u32, generation: u32, tick: u64) -> bool {
+        tick != NEVER_TICK && self.wheel.unfile(slot, generation, tick)
     }
 
     /// Is something due that has been collected already?
@@ -163,9 +165,11 @@ impl Core {
         !self.batch.is_empty() || !self.ready.is_empty()
     }
 
-    /// Drops dead reminders, a slice at a time, once they outnumber the live ones.
-    pub(crate) fn compact(&mut self, slab: &Slab, live: usize) {
-        if live == 0 && self.batch.is_empty() && self.ready.is_empty() {
+    /// Drops dead reminders once they outnumber the live ones: visits at most so many that the
+    /// visits keep ahead of what has been filed or has died since the last time.
+    pub(crate) fn compact(&mut self, slab: &Slab, live: usize, empty: bool) {
+        let mut work = SLICE + 4 * std::mem::take(&mut self.stirred);
+        if empty && !self.has_due() {
             self.wheel.clear();
             self.compacting = false;
             return;
@@ -173,14 +177,17 @@ impl Core {
         if !self.compacting {
             self.compacting = self.wheel.len() > self.compact_at.max(2 * live);
         }
-        if self.compacting {
-            let mut work = SLICE;
-            let done = self.wheel.compact(&mut work, slab);
-            if done.finished {
-                self.compacting = false;
-                self.compact_at = COMPACT_FROM.max(2 * self.wheel.len());
-            }
+        if self.compacting && self.wheel.compact(&mut work, slab).finished {
+            self.compacting = false;
+            self.compact_at = COMPACT_FROM.max(2 * self.wheel.len());
         }
+    }
+
+    /// Has so much been filed or died, outside a turn, that it is time to compact?
+    #[inline]
+    pub(crate) fn is_stirred(&mut self) -> bool {
+        self.stirred += 1;
+        self.stirred >= COMPACT_FROM && (self.compacting || self.wheel.len() > self.compact_at)
     }
 
     pub(crate) fn bytes(&self) -> usize {

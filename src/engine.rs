@@ -143,7 +143,7 @@ impl Engine {
         let home = match self.set() {
             Some(set) => match set.own_shard() {
                 Some(own) => return self.shard(own),
-                None => set.home,
+                None => set.home(|| self.next_home()),
             },
             None => 0,
         };
@@ -207,28 +207,18 @@ impl Engine {
 
     unsafe fn arm_batch_checked(&self, specs: &[Spec], out: *mut u64) -> Result<(), Error> {
         self.alive()?;
-        let mut prepared: Vec<(&Shard, Prepared)> = Vec::new();
-        prepared.try_reserve_exact(specs.len()).map_err(|_| Error::NoMemory)?;
-        let mut ahead = Vec::new();
-        ahead.try_reserve_exact(self.shards.len()).map_err(|_| Error::NoMemory)?;
-        ahead.resize(self.shards.len(), 0usize);
-        let result = specs.iter().try_for_each(|spec| {
-            check(spec)?;
-            self.check_queue(spec)?;
-            let shard = self.route(spec.shard)?;
-            let port = self.port(shard)?;
-            ahead[shard.index as usize] += 1;
-            // SAFETY: the port is this thread's; the rest is the caller's promise.
-            let one = unsafe {
-                shard.prepare_one(&port, &self.clock, spec, ahead[shard.index as usize])?
-            };
-            prepared.push((shard, one));
-            Ok(())
-        });
-        // SAFETY: as above.
-        let result = result.and_then(|()| unsafe { self.publish_all(&prepared, out) });
+        let set = self.set().ok_or(Error::Unsupported)?;
+        let mut prepared = set.batch.borrow_mut();
+        prepared.clear();
+        prepared.try_reserve(specs.len()).map_err(|_| Error::NoMemory)?;
+        // SAFETY: the caller's promise.
+        let result = unsafe {
+            self.prepare_all(specs, &mut prepared)
+                .and_then(|()| self.publish_all(&self.shards, &prepared, out))
+        };
         if result.is_err() {
-            for (shard, one) in prepared {
+            for &(index, one) in prepared.iter() {
+                let shard = &self.shards[index as usize];
                 if let Ok(port) = self.port(shard) {
                     // SAFETY: the port is this thread's, and the timer has not been published.
                     unsafe { shard.discard(&port, one) };
@@ -238,30 +228,51 @@ impl Engine {
         result
     }
 
-    /// Publishes prepared timers once the gates of all their shards are passed.
+    unsafe fn prepare_all(
+        &self,
+        specs: &[Spec],
+        prepared: &mut Vec<(u32, Prepared)>,
+    ) -> Result<(), Error> {
+        for spec in specs {
+            check(spec)?;
+            self.check_queue(spec)?;
+        }
+        for spec in specs {
+            let shard = self.route(spec.shard)?;
+            let port = self.port(shard)?;
+            // More room than the ones before it can have taken in this shard's inbox.
+            let ahead = prepared.len() + 1;
+            // SAFETY: the port is this thread's; the rest is the caller's promise.
+            let one = unsafe { shard.prepare_one(&port, &self.clock, spec, ahead)? };
+            prepared.push((shard.index, one));
+        }
+        Ok(())
+    }
+
+    /// Publishes prepared timers once the gates of all their shards are passed: goes through that of the
+    /// first of `shards`, then on to the rest.
     unsafe fn publish_all(
         &self,
-        prepared: &[(&Shard, Prepared)],
+        shards: &[Shard],
+        prepared: &[(u32, Prepared)],
         out: *mut u64,
     ) -> Result<(), Error> {
-        let mut ports = Vec::new();
-        ports.try_reserve_exact(self.shards.len()).map_err(|_| Error::NoMemory)?;
-        for shard in &self.shards {
-            let used = prepared.iter().any(|(other, _)| std::ptr::eq(*other, shard));
-            ports.push(if used { Some(self.port(shard)?) } else { None });
-        }
-        let mut inside = Vec::new();
-        inside.try_reserve_exact(self.shards.len()).map_err(|_| Error::NoMemory)?;
-        for (shard, port) in self.shards.iter().zip(&ports) {
-            if let Some(port) = port {
-                inside.push(shard.gate.enter(&port.own.busy, Work::Other, port.is_owner())?);
+        if let Some((shard, rest)) = shards.split_first() {
+            // SAFETY: the caller's promise, as for the rest of this function.
+            let go_on = || unsafe { self.publish_all(rest, prepared, out) };
+            if !prepared.iter().any(|&(index, _)| index == shard.index) {
+                return go_on();
             }
+            let port = self.port(shard)?;
+            let _inside = shard.gate.enter(&port.own.busy, Work::Other, port.is_owner())?;
+            return go_on();
         }
-        for (index, (shard, one)) in prepared.iter().enumerate() {
-            let port = ports[shard.index as usize].as_ref().ok_or(Error::Invalid)?;
+        for (index, &(shard, one)) in prepared.iter().enumerate() {
+            let shard = &self.shards[shard as usize];
+            let port = self.port(shard)?;
             let out = if out.is_null() { out } else { out.wrapping_add(index) };
             // SAFETY: the port is this thread's and inside the gate; `out` has room for each.
-            unsafe { shard.publish(port, &self.clock, *one, out) };
+            unsafe { shard.publish(&port, &self.clock, one, out) };
         }
         Ok(())
     }
@@ -404,7 +415,7 @@ impl Engine {
         let shard = self.shard(shard)?;
         self.running()?;
         let armed = shard.alarm.armed();
-        Ok(if armed == NEVER_TICK || shard.pending() == 0 {
+        Ok(if armed == NEVER_TICK || shard.is_empty() {
             NEVER
         } else if armed == crate::alarm::AWAKE {
             self.clock.now()
@@ -520,6 +531,10 @@ impl Engine {
             && self.shards.iter().any(|shard| shard.gate.is(EXCLUSIVE) && !mine(shard))
         {
             return Err(Error::Busy);
+        }
+        // All that can be refused comes before the queue is closed.
+        for shard in &self.shards {
+            self.port(shard)?;
         }
         if !queue.close() {
             return Err(Error::Invalid);

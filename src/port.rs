@@ -23,9 +23,12 @@ pub(crate) struct Count(AtomicU64);
 
 impl Count {
     /// By the writing thread alone: a load and a store, no locked instruction.
+    ///
+    /// Release: pairs with the Acquire in `get`, so that whoever sees the end of a timer counted sees
+    /// its start counted too.
     #[inline]
     pub(crate) fn add(&self, more: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Release);
     }
 
     /// By the writing thread alone.
@@ -34,15 +37,9 @@ impl Count {
         self.add(less.wrapping_neg());
     }
 
+    /// Acquire: pairs with the Release in `add`.
     #[inline]
     pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// What is read after this is at least as new. Acquire without a Release: the writer's plain store
-    /// orders nothing, so on machines that reorder stores the order is only likely; it serves
-    /// the high-water mark alone.
-    pub(crate) fn acquire(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 

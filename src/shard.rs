@@ -336,16 +336,29 @@ impl Shard {
         self.max_timers.saturating_sub(unused)
     }
 
+    fn starts(&self) -> u64 {
+        self.ports().map(|port| port.own.counters.started.get()).sum()
+    }
+
+    fn ends(&self) -> u64 {
+        self.ports()
+            .map(|port| &port.own.counters)
+            .map(|counters| counters.cancelled.get().wrapping_add(counters.ended_by_fire.get()))
+            .fold(self.returned.load(Ordering::Acquire), u64::wrapping_add)
+    }
+
     /// Live timers, or fewer: starts are counted before ends, so what other threads do meanwhile can
     /// only make the answer smaller.
     fn live_at_least(&self) -> u64 {
-        let started: u64 = self.ports().map(|port| port.own.counters.started.acquire()).sum();
-        let ended: u64 = self
-            .ports()
-            .map(|port| &port.own.counters)
-            .map(|counters| counters.cancelled.get().wrapping_add(counters.ended_by_fire.get()))
-            .fold(self.returned.load(Ordering::Relaxed), u64::wrapping_add);
-        started.saturating_sub(ended)
+        let starts = self.starts();
+        starts.saturating_sub(self.ends())
+    }
+
+    /// Is there no live timer? Ends are counted before starts, so a yes is certain; while other threads
+    /// are at work it may be a no in vain.
+    pub(crate) fn is_empty(&self) -> bool {
+        let ends = self.ends();
+        self.starts() == ends
     }
 
     /// Notes how many live now, and where the port's thread will have to look again. The mark is exact

@@ -56,7 +56,7 @@ impl Shard {
     fn overdue_ns(&self, clock: &Clock) -> u64 {
         let now_ns = clock.now();
         let reached = self.ticks.reached(now_ns);
-        if self.alarm.armed() > reached || self.pending() == 0 {
+        if self.alarm.armed() > reached || self.is_empty() {
             return 0;
         }
         (1..self.slab.end())

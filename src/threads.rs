@@ -6,6 +6,7 @@
 //! call that comes later still, from another thread-local's destructor, borrows a port for as long as it
 //! takes.
 
+use crate::arm::Prepared;
 use crate::engine::Engine;
 use crate::port::Port;
 use crate::shard::Shard;
@@ -20,12 +21,14 @@ pub(crate) struct PortSet {
     engine_id: u64,
     engine: Weak<Engine>,
     ports: Box<[Cell<*const Port>]>,
-    /// Where this thread's timers go when it does not say.
-    pub(crate) home: u32,
+    /// Where this thread's timers go when it does not say, once it has started one.
+    home: Cell<Option<u32>>,
     /// The shards that this thread is attached to, the last one last.
     pub(crate) attached: RefCell<Vec<u32>>,
     /// One more than the shard whose turn this thread runs, or 0.
     pub(crate) turning: Cell<u32>,
+    /// Room for the timers of a batch while it is being prepared.
+    pub(crate) batch: RefCell<Vec<(u32, Prepared)>>,
 }
 
 /// All sets of a thread. They are boxed, so that `LAST` can point at one.
@@ -89,9 +92,10 @@ impl Engine {
                     engine_id: self.id(),
                     engine: self.weak(),
                     ports: self.shards().iter().map(|_| Cell::new(ptr::null())).collect(),
-                    home: self.next_home(),
+                    home: Cell::new(None),
                     attached: RefCell::new(Vec::new()),
                     turning: Cell::new(0),
+                    batch: RefCell::new(Vec::new()),
                 }));
             }
             let set = sets.iter().find(|set| set.engine_id == self.id())?;
@@ -128,14 +132,24 @@ impl Engine {
 }
 
 impl PortSet {
-    /// The shard that this thread's timers go to when it does not say: the one whose turn it
-    /// runs, the one it attached to last, or its home.
+    /// The shard that this thread owns: the one whose turn it runs, or the one it attached to
+    /// last.
     #[inline]
     pub(crate) fn own_shard(&self) -> Option<u32> {
         match self.turning.get() {
             0 => self.attached.borrow().last().copied(),
             shard => Some(shard - 1),
         }
+    }
+
+    /// The home of a thread that owns no shard; the first call draws it.
+    #[inline]
+    pub(crate) fn home(&self, draw: impl FnOnce() -> u32) -> u32 {
+        self.home.get().unwrap_or_else(|| {
+            let home = draw();
+            self.home.set(Some(home));
+            home
+        })
     }
 }
 

@@ -50,7 +50,7 @@ impl Ticks {
     #[inline]
     pub(crate) fn due_from(self, deadline_ns: u64, now_ns: u64) -> Due {
         let mut due = self.due(deadline_ns);
-        if deadline_ns <= now_ns {
+        if deadline_ns <= now_ns && deadline_ns != NEVER {
             due.tick = due.tick.min(self.reached(now_ns));
         }
         due
@@ -114,6 +114,7 @@ mod tests {
         assert_eq!(ticks.due_from(1_500, 1_500).tick, 1);
         assert_eq!(ticks.due_from(1_500, 1_700).tick, 1);
         assert_eq!(ticks.due_from(0, 1_700).tick, 0);
+        assert_eq!(ticks.due_from(NEVER, NEVER).tick, NEVER_TICK);
     }
 
     #[test]

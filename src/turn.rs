@@ -143,11 +143,11 @@ impl Shard {
     /// # Safety
     /// The calling thread owns the shard.
     pub(crate) unsafe fn tidy(&self) {
-        let live = self.pending() as usize;
+        let (live, empty) = (self.pending() as usize, self.is_empty());
         // SAFETY: the caller owns the shard.
         unsafe {
             self.with_core(|core| {
-                core.compact(&self.slab, live);
+                core.compact(&self.slab, live, empty);
                 self.tally.wheel_bytes.set(core.bytes() as u64);
             });
         }

@@ -192,15 +192,17 @@ impl Shard {
 
 /// The life of one shard's thread.
 fn work(engine: &Arc<Engine>, index: u32, cpu: Option<u32>, report: Sender<io::Result<()>>) {
-    let pinned = cpu.map_or(Ok(()), affinity::pin_current_thread);
-    let good = pinned.is_ok();
-    let _ = report.send(pinned);
-    drop(report);
-    if !good {
-        return;
-    }
     let shard = &engine.shards()[index as usize];
-    let (Some(set), Ok(port)) = (engine.set(), engine.port(shard)) else { return };
+    let pinned = cpu.map_or(Ok(()), affinity::pin_current_thread);
+    let found = engine.set().zip(engine.port(shard).ok());
+    let ready = match found {
+        Some(_) => pinned,
+        None => pinned.and(Err(io::ErrorKind::OutOfMemory.into())),
+    };
+    let good = ready.is_ok();
+    let _ = report.send(ready);
+    drop(report);
+    let Some((set, port)) = found.filter(|_| good) else { return };
     let token = current_token();
     shard.owner.store(token, Ordering::Release);
     port.own.owner.store(true, Ordering::Relaxed);
