@@ -6,7 +6,7 @@
 //! slow taker may still read them, and together they are smaller than the newest. An entry is a hint;
 //! what it means is read from the timer's word.
 
-use crate::sync::{AtomicPtr, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 
 const FIRST: usize = if cfg!(loom) { 2 } else { 64 };
@@ -34,15 +34,9 @@ pub(crate) struct Lane {
     top: CachePadded<AtomicU64>,
     bottom: CachePadded<AtomicU64>,
     array: AtomicPtr<Array>,
-    /// Keeps the type from being shared in ways that its ground rules do not know.
-    _owner: UnsafeCell<()>,
+    /// The owner is passing over the entries.
+    sweeping: AtomicBool,
 }
-
-// SAFETY: `reserve` and `push` are the owner's (see there); all else is atomics over memory that lives
-// as long as the lane.
-unsafe impl Send for Lane {}
-// SAFETY: as above.
-unsafe impl Sync for Lane {}
 
 impl Lane {
     pub(crate) fn new() -> Lane {
@@ -50,7 +44,7 @@ impl Lane {
             top: CachePadded::new(AtomicU64::new(0)),
             bottom: CachePadded::new(AtomicU64::new(0)),
             array: AtomicPtr::new(std::ptr::null_mut()),
-            _owner: UnsafeCell::new(()),
+            sweeping: AtomicBool::new(false),
         }
     }
 
@@ -69,37 +63,51 @@ impl Lane {
         if bottom - top < length {
             return true;
         }
-        // SAFETY: the caller is the owner.
-        length > 0 && unsafe { self.sweep(&live, length) } || self.grow(array, top, bottom, length)
+        // SAFETY: the caller is the owner, and an array of some length is there.
+        length > 0 && unsafe { self.sweep(&live, &*array, top, bottom) } || self.grow(array, length)
     }
 
-    /// Passes over the entries once, keeping those that live, in order. True if enough went.
-    unsafe fn sweep(&self, live: &impl Fn(u64) -> bool, length: u64) -> bool {
-        let mut kept = 0;
-        for _ in 0..length {
-            let Some(entry) = self.take() else { break };
+    /// When most entries mean nothing any more, passes over all of them once and keeps the others, in
+    /// order; takers find the lane empty meanwhile. False: there are not that many.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard.
+    unsafe fn sweep(
+        &self,
+        live: &impl Fn(u64) -> bool,
+        array: &Array,
+        top: u64,
+        bottom: u64,
+    ) -> bool {
+        let entries = top..bottom;
+        let count =
+            entries.clone().filter(|&at| live(array.at(at).load(Ordering::Relaxed))).count();
+        if count as u64 > (bottom - top) / 2 {
+            return false;
+        }
+        self.sweeping.store(true, Ordering::Release);
+        for _ in entries {
+            let Some(entry) = self.take_oldest() else { break };
             if live(entry) {
                 // SAFETY: the caller is the owner, and a place has just become free.
                 unsafe { self.push(entry) };
-                kept += 1;
             }
         }
-        kept <= length / 2
+        // Release: pairs with the Acquire in `take`: who finds the sweep over finds the order restored.
+        self.sweeping.store(false, Ordering::Release);
+        true
     }
 
-    fn grow(&self, array: *mut Array, top: u64, bottom: u64, length: u64) -> bool {
+    fn grow(&self, array: *mut Array, length: u64) -> bool {
         let Some(larger) = Array::new((length as usize * 2).max(FIRST), array) else {
             return false;
         };
         // SAFETY: just made; the old one, if any, lives as long as the lane.
         let (new, old) = unsafe { (&*larger, array.as_ref()) };
         if let Some(old) = old {
-            let (top, bottom) = (
-                self.top.load(Ordering::Acquire).max(top),
-                self.bottom.load(Ordering::Relaxed).max(bottom),
-            );
-            for position in top..bottom {
-                new.at(position).store(old.at(position).load(Ordering::Relaxed), Ordering::Relaxed);
+            let entries = self.top.load(Ordering::Acquire)..self.bottom.load(Ordering::Relaxed);
+            for at in entries {
+                new.at(at).store(old.at(at).load(Ordering::Relaxed), Ordering::Relaxed);
             }
         }
         // Release: pairs with the Acquire in `take`, so that the copied entries are seen.
@@ -122,6 +130,11 @@ impl Lane {
 
     /// Takes the oldest entry. Any thread.
     pub(crate) fn take(&self) -> Option<u64> {
+        // Acquire: pairs with the Release in `sweep`.
+        if self.sweeping.load(Ordering::Acquire) { None } else { self.take_oldest() }
+    }
+
+    fn take_oldest(&self) -> Option<u64> {
         // Acquire: pairs with the Release of the last taker.
         let mut top = self.top.load(Ordering::Acquire);
         loop {
