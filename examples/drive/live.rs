@@ -27,8 +27,10 @@ pub struct Live {
     next: u64,
     last: u64,
     before: Vec<sw_stats>,
-    /// Lateness of each shard since the beginning.
+    /// Lateness of each shard since there are rows.
     pub lateness: Vec<Histogram<u64>>,
+    /// Lateness of all shards before that.
+    pub filling: Histogram<u64>,
     /// Fewest and most timers that were seen pending.
     pub held: Option<(u64, u64)>,
 }
@@ -59,6 +61,7 @@ impl Live {
             last: 0,
             before: Vec::new(),
             lateness: (0..shards).map(|_| lateness::empty()).collect(),
+            filling: lateness::empty(),
             held: None,
         }
     }
@@ -103,6 +106,7 @@ impl Live {
         self.last = self.began;
         self.next = self.began + self.every();
         self.before = self.read();
+        self.desk.pages.iter().for_each(|page| drop(page.lateness.take(&mut self.filling)));
         self.say(&heading());
         if let Screen::Rows(all, rows) = &mut self.screen {
             let row = || {

@@ -26,6 +26,7 @@ mod service;
 mod trace;
 mod units;
 mod verdict;
+mod witness;
 
 use clock::{MS, SECOND};
 use fire::{Desk, Mailbox, on_unfired};
@@ -42,6 +43,7 @@ use std::thread;
 use std::time::Duration;
 use trace::Trace;
 use verdict::Verdict;
+use witness::Witness;
 
 /// Room in a shard if nothing is asked; a larger run asks for more.
 const USUAL_ROOM: u64 = 1 << 24;
@@ -66,6 +68,8 @@ struct Middle {
     fill_ns: u64,
     steady_ns: u64,
     lag_ns: Option<u64>,
+    /// Events that the producers came to, of a profile.
+    events: Option<u64>,
     steady: Counts,
 }
 
@@ -94,11 +98,13 @@ fn drive(options: &Options) -> Result<bool, String> {
     let ledger = Ledger::new(plan.producers, entries, service.shards());
     let (desk, boxes) = Desk::open(service, ledger, options.sabotage);
     let mut live = Live::new(desk, options.json);
+    let witness = Witness::call(service.shards());
     let middle = match &trace {
         Some(trace) => replay(trace, &plan, desk, boxes, &mut live),
         None => imitate(options, &plan, desk, boxes, &mut live),
     };
     settle(desk, trace.is_some());
+    let overslept = witness.hear();
     let last = service.stats(None);
     let stopping = clock::now();
     service.stop(Some(on_unfired)).map_err(|status| format!("stop: {}", service::text(status)))?;
@@ -116,10 +122,13 @@ fn drive(options: &Options) -> Result<bool, String> {
         steady_ns: middle.steady_ns,
         stop_ns,
         lag_ns: middle.lag_ns,
+        events: middle.events.map(|done| (done, plan.rate)),
         held: live.held.unwrap_or((last.pending, last.pending)),
         steady: middle.steady,
         last,
         lateness: std::mem::take(&mut live.lateness),
+        filling: live.filling,
+        overslept,
         verdict: Verdict::of(desk),
     };
     if options.json {
@@ -167,12 +176,13 @@ fn imitate(
     let spread = !plan.producers.is_multiple_of(desk.pages.len());
     let began = clock::now();
     let filled = AtomicUsize::new(0);
+    let events = AtomicU64::new(0);
     let end = AtomicU64::new(0);
     let steady = Barrier::new(plan.producers + 1);
     let (mut before, mut begin) = (Counts::read(desk), 0);
     thread::scope(|scope| {
         for (index, mailbox) in boxes.into_iter().enumerate() {
-            let (filled, end, steady) = (&filled, &end, &steady);
+            let (filled, end, steady, events) = (&filled, &end, &steady, &events);
             let share = plan.timers / plan.producers as u64;
             let extra = u64::from((index as u64) < plan.timers % plan.producers as u64);
             let standing = (share + extra) as u32;
@@ -183,7 +193,8 @@ fn imitate(
                 profile::fill(&*profile, &mut hands);
                 filled.fetch_add(1, Release);
                 steady.wait();
-                profile::run(&mut *profile, &mut hands, rate, end.load(Acquire));
+                let done = profile::run(&mut *profile, &mut hands, rate, end.load(Acquire));
+                events.fetch_add(done, Relaxed);
             });
         }
         live.fill(plan.timers, || filled.load(Acquire) == plan.producers);
@@ -211,6 +222,7 @@ fn imitate(
         fill_ns: begin - began,
         steady_ns: clock::now() - begin,
         lag_ns: None,
+        events: Some(events.into_inner()),
         steady: Counts::read(desk).since(before),
     }
 }
@@ -250,6 +262,7 @@ fn replay(
         fill_ns: 0,
         steady_ns: clock::now() - begin,
         lag_ns: Some(lag_ns),
+        events: None,
         steady: Counts::read(desk).since(before),
     }
 }

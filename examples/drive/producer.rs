@@ -6,10 +6,11 @@ use crate::fire::{Desk, Mailbox, on_expiry};
 use crate::ledger::{Arena, Entry, Key, Phase, Plan, Tally, bump};
 use crate::service::Service;
 use shardwheel::capi::{sw_status, sw_timer_spec};
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Starts handed over in one call while filling.
-const BATCH: usize = 64;
+/// Most starts in one call.
+pub const BATCH: u32 = 64;
 
 /// Something to do later with a timer, if it is still the same one by then.
 #[derive(Debug, Clone, Copy)]
@@ -161,25 +162,24 @@ impl Producer {
         self.desk.ledger.faults.refused.fetch_add(1, Relaxed);
     }
 
-    /// Starts a timer in each standing entry, as `draw` says, in batches.
-    pub fn fill(&mut self, mut draw: impl FnMut(&mut Dice, u32) -> (Plan, u64)) {
-        let mut specs = Vec::with_capacity(BATCH);
-        let mut timers = [0; BATCH];
-        for first in (0..self.standing).step_by(BATCH) {
-            let slots = first..self.standing.min(first + BATCH as u32);
-            let now = clock::now();
-            specs.clear();
-            for slot in slots.clone() {
-                let (plan, delay_ns) = draw(&mut self.dice, slot);
-                let bound = now.saturating_add(delay_ns);
-                let generation = self.arena.entry(slot).open(bound, plan);
-                specs.push(self.spec(slot, generation, plan, delay_ns));
-            }
-            let entries = slots.map(|slot| self.arena.entry(slot));
-            match self.service.start_batch(&specs, &mut timers) {
-                Ok(()) => entries.zip(timers).for_each(|(e, timer)| self.started(e, timer)),
-                Err(_) => entries.for_each(|e| self.refused(e)),
-            }
+    /// Starts a timer in each of at most `BATCH` entries, as `draw` says, by one call.
+    pub fn start_batch(
+        &mut self,
+        slots: Range<u32>,
+        mut draw: impl FnMut(&mut Dice, u32) -> (Plan, u64),
+    ) {
+        let mut timers = [0; BATCH as usize];
+        let mut specs = Vec::with_capacity(slots.len());
+        let now = clock::now();
+        for slot in slots.clone() {
+            let (plan, delay_ns) = draw(&mut self.dice, slot);
+            let generation = self.arena.entry(slot).open(now.saturating_add(delay_ns), plan);
+            specs.push(self.spec(slot, generation, plan, delay_ns));
+        }
+        let entries = slots.map(|slot| self.arena.entry(slot));
+        match self.service.start_batch(&specs, &mut timers) {
+            Ok(()) => entries.zip(timers).for_each(|(entry, timer)| self.started(entry, timer)),
+            Err(_) => entries.for_each(|entry| self.refused(entry)),
         }
     }
 

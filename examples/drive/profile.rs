@@ -6,12 +6,14 @@
 use crate::clock::{self, MS, SECOND};
 use crate::ledger::Plan;
 use crate::options::ProfileName;
-use crate::producer::{Dice, Producer, Todo};
+use crate::producer::{BATCH, Dice, Producer, Todo};
 
 /// A producer does what is due once in this long, then sleeps.
 const BEAT: u64 = MS;
 /// After a pause (the machine was busy) at most this many beats are made up for.
 const MOST_BEATS: u64 = 8;
+/// And at most so many fired timers are replaced in one beat.
+const MOST_REPLACED: u32 = 4096;
 /// Nothing that is started while filling is due sooner.
 const HEAD_START: u64 = 300 * MS;
 
@@ -44,25 +46,35 @@ pub fn profile(name: ProfileName, standing: u32, rate: u64) -> Box<dyn Profile> 
 
 /// Starts all standing timers.
 pub fn fill(profile: &dyn Profile, hands: &mut Producer) {
-    hands.fill(|dice, slot| match profile.standing(dice, slot) {
-        (plan @ Plan::Every(period), _) => (plan, HEAD_START + dice.between(0, period)),
-        (plan, delay) => (plan, dice.between(0, delay).max(HEAD_START)),
-    });
+    for first in (0..hands.standing).step_by(BATCH as usize) {
+        let slots = first..hands.standing.min(first + BATCH);
+        hands.start_batch(slots, |dice, slot| match profile.standing(dice, slot) {
+            (plan @ Plan::Every(period), _) => (plan, HEAD_START + dice.between(0, period)),
+            (plan, delay) => (plan, dice.between(HEAD_START.min(delay), delay)),
+        });
+        replace(profile, hands, BATCH);
+    }
 }
 
-/// Events at an even pace until `end`.
-pub fn run(profile: &mut dyn Profile, hands: &mut Producer, rate: f64, end: u64) {
-    let begin = clock::now();
-    let (mut beat, mut owed) = (begin, 0.0);
-    while beat < end {
-        while let Some(slot) = hands.fired() {
-            if slot < hands.standing {
-                let (plan, delay_ns) = profile.standing(&mut hands.dice, slot);
-                hands.start(slot, plan, delay_ns);
-            } else {
-                hands.release(slot);
-            }
+/// Starts anew what has fired, at most so many at a time.
+fn replace(profile: &dyn Profile, hands: &mut Producer, most: u32) {
+    for _ in 0..most {
+        let Some(slot) = hands.fired() else { return };
+        if slot < hands.standing {
+            let (plan, delay_ns) = profile.standing(&mut hands.dice, slot);
+            hands.start(slot, plan, delay_ns);
+        } else {
+            hands.release(slot);
         }
+    }
+}
+
+/// Events at an even pace until `end`. Answers how many there were.
+pub fn run(profile: &mut dyn Profile, hands: &mut Producer, rate: f64, end: u64) -> u64 {
+    let begin = clock::now();
+    let (mut beat, mut owed, mut done) = (begin, 0.0, 0);
+    while beat < end {
+        replace(profile, hands, MOST_REPLACED);
         while let Some(todos) = hands.todo() {
             todos.into_iter().for_each(|todo| profile.planned(hands, todo));
         }
@@ -71,10 +83,12 @@ pub fn run(profile: &mut dyn Profile, hands: &mut Producer, rate: f64, end: u64)
         while owed >= 1.0 {
             profile.event(hands);
             owed -= 1.0;
+            done += 1;
         }
         beat += beats * BEAT;
         clock::sleep_until(beat);
     }
+    done
 }
 
 /// An HTTP proxy: each connection has an idle time-out, which each request pushes out, and again

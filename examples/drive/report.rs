@@ -52,11 +52,17 @@ pub struct Outcome<'a> {
     pub stop_ns: u64,
     /// How far a replay fell behind its trace.
     pub lag_ns: Option<u64>,
+    /// Of a profile: events done, and asked for in a second.
+    pub events: Option<(u64, u64)>,
     pub held: (u64, u64),
     pub steady: Counts,
     /// Of the whole service just before stop.
     pub last: sw_stats,
     pub lateness: Vec<Histogram<u64>>,
+    /// Lateness while the timers were first started.
+    pub filling: Histogram<u64>,
+    /// How late the machine woke threads that only slept.
+    pub overslept: Histogram<u64>,
     pub verdict: Verdict,
 }
 
@@ -106,13 +112,24 @@ impl Outcome<'_> {
         if let Some(lag) = self.lag_ns {
             row("replay", format!("at most {} behind the trace", time(lag)));
         }
+        if let Some((done, asked)) = self.events {
+            let of =
+                if self.rate(done) < asked / 100 * 95 { "; the machine gave no more" } else { "" };
+            let per_second = count(self.rate(done));
+            row(
+                "events",
+                format!("{:>12}   {per_second:>9} a second of {}{of}", count(done), count(asked)),
+            );
+        }
         moving("started", self.steady.started);
         moving("pushed out", self.steady.moved);
         moving("cancelled", self.steady.cancelled);
         moving("fired", self.steady.fired);
-        let quantile = |q| time(all.value_at_quantile(q));
-        let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(quantile);
-        row("lateness", format!("p50 {p50}, p99 {p99}, p99.9 {p999}, max {max}"));
+        row("lateness", quantiles(all));
+        if !self.filling.is_empty() {
+            row("  while filling", quantiles(&self.filling));
+        }
+        row("  the machine's", format!("{} (threads that only sleep)", quantiles(&self.overslept)));
         let held = bytes(self.last.memory_bytes);
         let each = self.last.memory_bytes as f64 / self.last.high_water.max(1) as f64;
         row("library's memory", format!("{held}, {each:.1} bytes for each timer at its fullest"));
@@ -191,6 +208,11 @@ impl Outcome<'_> {
             "high_water": self.last.high_water,
             "wakeups": self.last.wakeups,
             "lateness": lateness_json(&self.all_lateness()),
+            "machine_overslept": lateness_json(&self.overslept),
+            "events": self.events.map(|(done, asked)| {
+                json!({ "count": done, "per_second": self.rate(done), "asked_per_second": asked })
+            }),
+            "lateness_filling": lateness_json(&self.filling),
             "lateness_by_shard": self.lateness.iter().map(lateness_json).collect::<Vec<_>>(),
             "books": books,
             "verdict": {
@@ -204,6 +226,11 @@ impl Outcome<'_> {
             },
         })
     }
+}
+
+fn quantiles(late: &Histogram<u64>) -> String {
+    let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|q| time(late.value_at_quantile(q)));
+    format!("p50 {p50}, p99 {p99}, p99.9 {p999}, max {max}")
 }
 
 fn lateness_json(late: &Histogram<u64>) -> Value {
