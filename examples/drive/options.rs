@@ -4,6 +4,9 @@ use crate::units::{parse_count, parse_duration};
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 
+/// Far more than any machine of today holds or does in a second.
+const MOST: u64 = 200_000_000;
+
 /// Holds millions of timers the way a busy server does and checks each one of them: exit code 1
 /// if any timer was early, lost, or fired twice.
 #[derive(Debug, Parser)]
@@ -78,7 +81,8 @@ impl Options {
     pub fn read() -> Options {
         let options = Options::parse();
         let refusal = match &options {
-            o if o.timers == 0 => "--timers must be at least 1",
+            o if !(1..=MOST).contains(&o.timers) => "--timers must be 1 to 200M",
+            o if o.rate.is_some_and(|rate| rate > MOST) => "--rate must be at most 200M",
             o if !(o.speed.is_finite() && o.speed > 0.0) => "--speed must be above 0",
             o if o.seconds.is_some_and(|s| !(s.is_finite() && s > 0.0)) => {
                 "--seconds must be above 0"
