@@ -131,6 +131,29 @@ fn c5_a_callback_that_re_arms_itself() {
     assert_eq!(svc.pending(), 0);
 }
 
+/// A thread that calls `cancel_wait`, and that is known to have come to the waiting.
+struct Waiter<'scope> {
+    thread: std::thread::ScopedJoinHandle<'scope, sw_status>,
+    tid: i32,
+}
+
+impl<'scope> Waiter<'scope> {
+    fn begin(
+        scope: &'scope std::thread::Scope<'scope, '_>,
+        door: Door,
+        timer: sw_timer,
+    ) -> Waiter<'scope> {
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = scope.spawn(move || {
+            tell.send(tid()).unwrap();
+            door.cancel_wait(timer)
+        });
+        let waiter = Waiter { thread, tid: told.recv().unwrap() };
+        eventually("it waits", || asleep(waiter.tid));
+        waiter
+    }
+}
+
 #[test]
 fn c5_after_a_cancel_that_answered_running_it_cannot_be_re_armed() {
     let svc = Setup::threaded(1).start();
@@ -144,8 +167,6 @@ fn c5_after_a_cancel_that_answered_running_it_cannot_be_re_armed() {
             count.fetch_add(1, Ordering::SeqCst);
             entered.open();
             leave.wait();
-            // Time for the cancel below to have been made.
-            std::thread::sleep(Duration::from_millis(50));
             assert_ne!(door.reset(expiry.timer, 0), SW_OK);
             assert_ne!(door.reset_at(expiry.timer, 0), SW_OK);
         };
@@ -153,9 +174,9 @@ fn c5_after_a_cancel_that_answered_running_it_cannot_be_re_armed() {
         inside.wait();
         if wait {
             std::thread::scope(|scope| {
-                let waiter = scope.spawn(|| svc.cancel_wait(timer));
+                let waiter = Waiter::begin(scope, *svc, timer);
                 go.open();
-                assert_eq!(waiter.join().unwrap(), SW_RUNNING);
+                assert_eq!(waiter.thread.join().unwrap(), SW_RUNNING);
             });
         } else {
             assert_eq!(svc.cancel(timer), SW_RUNNING);
@@ -171,13 +192,11 @@ fn c5_many_waiters_for_one_callback() {
     let svc = Setup::threaded(1).start();
     let one = Standing::begin(svc.timer());
     std::thread::scope(|scope| {
-        let waiters: Vec<_> = (0..4).map(|_| scope.spawn(|| svc.cancel_wait(one.timer))).collect();
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(waiters.iter().all(|waiter| !waiter.is_finished()), "it did not wait");
+        let waiters: Vec<_> = (0..4).map(|_| Waiter::begin(scope, *svc, one.timer)).collect();
         one.go.open();
         for waiter in waiters {
-            assert_eq!(waiter.join().unwrap(), SW_RUNNING);
-            assert!(one.ended.load(Ordering::SeqCst));
+            assert_eq!(waiter.thread.join().unwrap(), SW_RUNNING);
+            assert!(one.ended.load(Ordering::SeqCst), "it did not wait");
         }
     });
 }
@@ -211,13 +230,10 @@ fn c5_in_driven_mode_it_waits_for_the_polling_thread() {
             }
         });
         let one = Standing::begin(svc.timer());
-        let timer = one.timer;
-        let door = svc.door();
-        let waiter = scope.spawn(move || door.cancel_wait(timer));
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(!waiter.is_finished(), "it did not wait");
+        let waiter = Waiter::begin(scope, *svc, one.timer);
+        assert!(!waiter.thread.is_finished(), "it did not wait");
         one.let_go();
-        assert_eq!(waiter.join().unwrap(), SW_RUNNING);
+        assert_eq!(waiter.thread.join().unwrap(), SW_RUNNING);
         over.store(true, Ordering::SeqCst);
     });
 }

@@ -31,7 +31,7 @@ mod watch;
 
 pub use door::{Door, Unfired};
 pub use log::{Fire, Log};
-pub use os::{alone, readable, rss_bytes, task_named, tasks, tid};
+pub use os::{alone, asleep, readable, rss_bytes, task_named, tasks, tid};
 pub use queue::Queue;
 pub use setup::{Setup, Svc};
 pub use shardwheel::capi::*;

@@ -43,6 +43,13 @@ pub fn task_named(name: &str) -> Option<i32> {
     tasks().into_iter().find(|(_, found)| found == name).map(|(tid, _)| tid)
 }
 
+/// Whether a thread of this process sleeps (in a system call, most likely a wait) right now.
+pub fn asleep(tid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
+    // The state follows the name, which is in parentheses.
+    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('S'))
+}
+
 /// Runs the body of the test called `name` (its full path in this test binary) in a process of
 /// its own: for what is measured or changed process-wide.
 pub fn alone(name: &str, body: impl FnOnce()) {
