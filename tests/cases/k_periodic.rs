@@ -271,7 +271,7 @@ fn lnx_05_real() {
     let go = hold_up(s.door());
     let log = Log::new();
     s.start_every(50 * MS, log);
-    sleep_ms(500);
+    sleep_ms(530);
     go.open();
     eventually("the first delivery", || log.count() >= 1);
     assert!(log.fires()[0].missed >= 9, "{:?}", log.fires()[0]);
