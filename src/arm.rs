@@ -102,7 +102,7 @@ impl Shard {
                     });
                 }
             }
-            self.find_credits(port, 1).inspect_err(|&error| count_refusal(port, error))?;
+            self.find_credits(port).inspect_err(|&error| count_refusal(port, error))?;
         }
     }
 

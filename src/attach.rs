@@ -19,8 +19,9 @@ impl Engine {
     /// Makes the calling thread the owner of a driven shard, or changes how it owns it.
     ///
     /// # Errors
-    /// `Invalid`, `Unsupported` (threaded mode), `Busy` (another thread's, or inside a callback),
-    /// `Stopped`, `NoMemory`, `Forked`.
+    /// `Invalid`, `Unsupported` (threaded mode), `Busy` (another thread's, inside a callback, or, to own
+    /// it exclusively, while another thread frees a queue; then it is not attached), `Stopped`,
+    /// `NoMemory`, `Forked`.
     pub fn attach(&self, shard: u32, exclusive: bool) -> Result<(), Error> {
         self.alive()?;
         self.driven()?;
@@ -40,6 +41,13 @@ impl Engine {
         attached.push(shard.index);
         port.own.owner.store(true, Ordering::Relaxed);
         shard.set_exclusive(&port, exclusive);
+        if exclusive && self.is_closing() {
+            // A queue is being freed, whose timers here its thread must be able to cancel.
+            shard.set_exclusive(&port, false);
+            shard.detach(&port);
+            attached.pop();
+            return Err(Error::Busy);
+        }
         Ok(())
     }
 

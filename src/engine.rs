@@ -13,7 +13,7 @@ use crate::queue::QueueInner;
 use crate::reset::To;
 use crate::shard::Shard;
 use crate::status::{Error, Outcome};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::sys::{affinity, barrier, call::drop_host, fork, random, thread};
 use crate::ticks::NEVER_TICK;
 use crate::types::{Event, NEVER, SHARD_ANY, Spec};
@@ -30,6 +30,8 @@ pub struct Engine {
     shards: Box<[Shard]>,
     homes: AtomicU32,
     pub(crate) lifecycle: Lifecycle,
+    /// Queues that are being freed now.
+    closing: AtomicU32,
     /// Queues that have not been freed. Never locked on a hot path.
     queues: Mutex<Vec<Arc<QueueInner>>>,
 }
@@ -76,6 +78,7 @@ impl Engine {
                 .collect(),
             homes: AtomicU32::new(0),
             lifecycle: Lifecycle::new(),
+            closing: AtomicU32::new(0),
             queues: Mutex::new(Vec::new()),
         });
         if config.mode == Mode::Threaded {
@@ -526,12 +529,7 @@ impl Engine {
     }
 
     fn close_queue(&self, queue: &QueueInner) -> Result<(), Error> {
-        let mine = |shard: &Shard| self.port(shard).is_ok_and(|port| port.is_exclusive());
-        if self.running().is_ok()
-            && self.shards.iter().any(|shard| shard.gate.is(EXCLUSIVE) && !mine(shard))
-        {
-            return Err(Error::Busy);
-        }
+        let _closing = Closing::begin(self)?;
         // All that can be refused comes before the queue is closed.
         for shard in &self.shards {
             self.port(shard)?;
@@ -539,18 +537,54 @@ impl Engine {
         if !queue.close() {
             return Err(Error::Invalid);
         }
-        barrier::heavy();
+        self.settle_all(true);
         for shard in &self.shards {
-            for port in shard.ports() {
-                port.own.busy.settle(true);
-            }
             let port = self.port(shard)?;
             for slot in 1..shard.slab.end() {
                 // SAFETY: the port is this thread's.
                 unsafe { shard.cancel_if_of(&port, slot, queue) };
             }
         }
+        // No timer names the queue any more; whoever ended one of them may still be at it.
+        self.settle_all(false);
         Ok(())
+    }
+
+    /// Waits until no other thread is inside a gate that it entered before.
+    fn settle_all(&self, starts_only: bool) {
+        barrier::heavy();
+        for shard in &self.shards {
+            for port in shard.ports() {
+                port.own.busy.settle(starts_only);
+            }
+        }
+    }
+
+    /// Is a queue being freed?
+    pub(crate) fn is_closing(&self) -> bool {
+        // SeqCst: with the one in `Closing::begin`, either this sees the closing or that the gate's bit.
+        fence(Ordering::SeqCst);
+        self.closing.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// While a queue is freed no thread can become the exclusive owner of a shard.
+struct Closing<'a>(&'a Engine);
+
+impl<'a> Closing<'a> {
+    fn begin(engine: &'a Engine) -> Result<Closing<'a>, Error> {
+        engine.closing.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let closing = Closing(engine);
+        let mine = |shard: &Shard| engine.port(shard).is_ok_and(|port| port.is_exclusive());
+        let strange = engine.shards.iter().any(|shard| shard.gate.is(EXCLUSIVE) && !mine(shard));
+        if strange && engine.running().is_ok() { Err(Error::Busy) } else { Ok(closing) }
+    }
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.closing.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

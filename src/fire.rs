@@ -49,7 +49,9 @@ impl Turn<'_> {
             let Some(due) = slab.decode(record, word.offset()) else {
                 return Ok(Served::Skipped);
             };
-            if due.tick > self.now_tick {
+            // A timer that was armed after the turn read the clock, at or past its deadline, has a tick
+            // that was reached before; it waits for the next turn.
+            if due.tick > self.now_tick || due.deadline_ns > self.now_ns {
                 // SAFETY: the caller owns the shard.
                 unsafe { self.file(record, slot, word, due.tick)? };
                 return Ok(Served::Skipped);
@@ -59,13 +61,14 @@ impl Turn<'_> {
                 if !record.kind().has_extra() {
                     self.fire_once(record, slot, word, due, None)
                 } else {
-                    let extra = slab.extras.at(record.extra_index());
+                    // The slot may have changed hands since the word was read; then the word says so.
+                    let Some(extra) = slab.extras.get(record.extra_index()) else { continue };
                     let periodic = extra.period_ns.load(Ordering::Relaxed) != 0;
                     let queue = extra.queue.load(Ordering::Relaxed).cast::<QueueInner>();
                     if waiting && !periodic {
                         return Ok(Served::Skipped);
                     } else if !queue.is_null() {
-                        self.deliver(record, slot, word, due, extra, &*queue)
+                        self.deliver(record, slot, word, due, extra, queue)
                     } else if periodic {
                         self.fire_periodic(record, slot, word, due, extra, ready)
                     } else {
@@ -120,12 +123,7 @@ impl Turn<'_> {
             None => record.callback(),
         };
         let timer = shard.handle(slot, word.generation());
-        let expiry = Expiry {
-            timer,
-            deadline_ns: due.deadline_ns.min(self.now_ns),
-            now_ns: self.now_ns,
-            missed: 0,
-        };
+        let expiry = Expiry { timer, deadline_ns: due.deadline_ns, now_ns: self.now_ns, missed: 0 };
         self.call(callback, record.ctx(), &expiry);
         // SAFETY: the caller owns the shard, and `reserve_ready` made room.
         unsafe { self.settle(record, slot, None) };
@@ -166,7 +164,7 @@ impl Turn<'_> {
         counters.missed.add(missed);
         let expiry = Expiry {
             timer: shard.handle(slot, word.generation()),
-            deadline_ns: served_ns.min(self.now_ns),
+            deadline_ns: served_ns,
             now_ns: self.now_ns,
             missed,
         };

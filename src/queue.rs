@@ -303,13 +303,20 @@ impl Turn<'_> {
         word: Word,
         due: Due,
         extra: &Extra,
-        queue: &QueueInner,
+        queue: *const QueueInner,
     ) -> Option<Result<Served, Error>> {
         let shard = self.shard;
         let inside = match shard.gate.enter(&self.port.own.busy, Work::Start, true) {
             Ok(inside) => inside,
             Err(error) => return Some(Err(error)),
         };
+        // Freeing a queue cancels its timers and waits for whoever is inside the gate. So a queue whose
+        // timer is found armed in here is there until this thread leaves.
+        if record.word() != word {
+            return None;
+        }
+        // SAFETY: as just said.
+        let queue = unsafe { &*queue };
         if queue.is_closed() {
             let handle =
                 crate::handle::Handle { shard: shard.index, slot, generation: word.generation() };

@@ -179,7 +179,7 @@ impl Shard {
             let inside = self.gate.enter(&port.own.busy, Work::Start, port.is_owner())?;
             if !port.spend() {
                 drop(inside);
-                self.find_credits(port, 1)?;
+                self.find_credits(port)?;
                 continue;
             }
             let word = record.word();

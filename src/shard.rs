@@ -7,7 +7,7 @@ use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::config::{Config, Hooks, Mode};
 use crate::core::{Core, Entry};
-use crate::gate::{COLLECTING, Gate};
+use crate::gate::{COLLECTING, Gate, Work};
 use crate::handle::{GENERATION_BITS, Handle};
 use crate::port::{Count, Port};
 use crate::slab::Slab;
@@ -255,35 +255,57 @@ impl Shard {
 
     // --------------------------------------------------------------- capacity
 
-    /// Takes a credit for a timer to be started or armed again; looks everywhere before it says
-    /// that the shard is full. Not inside the gate: it may close the gate itself.
+    /// Finds credits for a timer to be started or armed again, and leaves them with the port; looks
+    /// everywhere before it says that the shard is full. Outside the gate: it may close the gate itself.
     #[cold]
-    pub(crate) fn find_credits(&self, port: &Port, want: u64) -> Result<(), Error> {
+    pub(crate) fn find_credits(&self, port: &Port) -> Result<(), Error> {
         self.note_high_water(port);
-        let batch = want.max((self.max_timers / 64).clamp(1, CREDITS));
-        let mut have = port.own.credits.get();
-        while have < want {
-            let mut more = port.take_freed(batch);
-            if more == 0 {
-                more = self.take_pool(batch);
-            }
-            if more == 0 {
-                more =
-                    self.ports().map(|other| other.take_freed(batch)).find(|&n| n > 0).unwrap_or(0);
-            }
-            if more == 0
-                && self.ports().any(|other| !ptr::eq(other, port) && other.own.credits.get() > 0)
+        loop {
             {
-                more = self.collect_credits(port);
+                // Credits are moved inside the gate alone, so that a collector misses none that are
+                // on their way.
+                let _inside = self.gate.enter(&port.own.busy, Work::Start, port.is_owner())?;
+                if self.take_credits(port) {
+                    return Ok(());
+                }
             }
-            if more == 0 {
-                port.own.credits.set(have);
-                return Err(Error::Full);
+            if self.gate.close(COLLECTING) {
+                let found = self.collect_credits(port);
+                self.gate.open(COLLECTING);
+                return if found { Ok(()) } else { Err(Error::Full) };
             }
-            have += more;
+            crate::sync::yield_now();
         }
-        port.own.credits.set(have);
-        Ok(())
+    }
+
+    /// Takes some of the credits that no port holds: those this port's thread has given back, those of
+    /// the pool, those that others have given back.
+    fn take_credits(&self, port: &Port) -> bool {
+        let batch = (self.max_timers / CREDITS).clamp(1, CREDITS);
+        let sources = std::iter::once(port.take_freed(batch))
+            .filter(|&found| found > 0)
+            .chain(std::iter::once_with(|| self.take_pool(batch)))
+            .chain(self.ports().map(|other| other.take_freed(batch)));
+        for found in sources {
+            if found > 0 {
+                port.own.credits.set(port.own.credits.get() + found);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes the unused credits of all other ports as well, while starts are kept out. Rare: only
+    /// near the limit.
+    fn collect_credits(&self, port: &Port) -> bool {
+        let mut found = 0;
+        for other in self.ports().filter(|other| !ptr::eq(*other, port)) {
+            other.own.busy.settle(true);
+            found += other.own.credits.get();
+            other.own.credits.set(0);
+        }
+        port.own.credits.set(port.own.credits.get() + found);
+        found > 0 || self.take_credits(port)
     }
 
     fn take_pool(&self, most: u64) -> u64 {
@@ -304,23 +326,6 @@ impl Shard {
                 Err(now) => pool = now,
             }
         }
-    }
-
-    /// Takes the unused credits of all other ports, with starts kept out meanwhile. Rare: only near
-    /// the limit, when another thread holds credits that it does not use.
-    fn collect_credits(&self, port: &Port) -> u64 {
-        if !self.gate.close(COLLECTING) {
-            crate::sync::yield_now();
-            return self.take_pool(CREDITS);
-        }
-        let mut found = 0;
-        for other in self.ports().filter(|other| !ptr::eq(*other, port)) {
-            other.own.busy.settle(true);
-            found += other.own.credits.get();
-            other.own.credits.set(0);
-        }
-        self.gate.open(COLLECTING);
-        found
     }
 
     /// Gives room back for a timer that stop has handed back.
