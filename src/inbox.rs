@@ -177,6 +177,11 @@ impl Inbox {
         self.pushed.load(Ordering::Relaxed).saturating_sub(taken)
     }
 
+    /// Entries taken so far. Any thread.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     /// Hands at most `most` entries to `each`, which says how many of a slice it used up; ends
     /// early when it uses less than all. Answers how many were taken.
     ///

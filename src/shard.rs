@@ -182,10 +182,20 @@ impl Shard {
         let begin_ns = monotonic_ns();
         loop {
             self.relieve();
-            crate::sync::yield_now();
+            // An owner that has let one wait pass in vain is stuck; until it takes something in, nobody
+            // waits for it again.
+            let taken = port.inbox.taken();
+            let stuck = port.own.stuck_at.get() == taken + 1;
+            if !stuck {
+                crate::sync::yield_now();
+            }
             // SAFETY: the port's thread is its producer.
             match unsafe { port.inbox.reserve(count, || self.inbox_limit()) } {
-                Err(Error::Full) if monotonic_ns() - begin_ns < PATIENCE_NS => {}
+                Err(Error::Full) if stuck => return Err(Error::Full),
+                Err(Error::Full) if monotonic_ns() - begin_ns > PATIENCE_NS => {
+                    port.own.stuck_at.set(taken + 1);
+                }
+                Err(Error::Full) => {}
                 other => return other,
             }
         }
