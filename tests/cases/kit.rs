@@ -76,8 +76,24 @@ pub fn measure(door: Door, delay_ns: u64) -> u64 {
     hear.recv_timeout(LONG).expect("the timer did not fire") - begin
 }
 
-/// Keeps a shard busy with a callback that waits until the gate is opened; returns when it runs.
-pub fn hold_up_shard(door: Door, shard: u32) -> Arc<Gate> {
+/// A shard that is held up until it is let go, at the latest when this goes out of scope.
+pub struct Hold(Arc<Gate>);
+
+impl Hold {
+    /// Lets the shard go on.
+    pub fn open(&self) {
+        self.0.open();
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.open();
+    }
+}
+
+/// Keeps a shard busy with a callback that waits until it is let go; returns when it runs.
+pub fn hold_up_shard(door: Door, shard: u32) -> Hold {
     let (begun, go) = (Arc::new(Gate::new()), Arc::new(Gate::new()));
     let (open, wait) = (begun.clone(), go.clone());
     let hold = move |_: &sw_expiry| {
@@ -86,11 +102,11 @@ pub fn hold_up_shard(door: Door, shard: u32) -> Arc<Gate> {
     };
     door.timer().shard(shard).run(hold).start();
     begun.wait();
-    go
+    Hold(go)
 }
 
 /// As [`hold_up_shard`], for a service with one shard.
-pub fn hold_up(door: Door) -> Arc<Gate> {
+pub fn hold_up(door: Door) -> Hold {
     hold_up_shard(door, 0)
 }
 
