@@ -108,7 +108,7 @@ impl Engine {
         shard.alarm.wake();
         let budget = if budget == 0 { usize::MAX } else { budget };
         // SAFETY: this thread owns the shard and the port, and is not inside another turn.
-        let fired = unsafe { shard.turn(&port, &self.clock(), budget) };
+        let fired = unsafe { shard.turn(&port, self.clock(), budget) };
         loop {
             // SAFETY: this thread owns the shard.
             let next = unsafe {

@@ -4,7 +4,6 @@ use crate::config::ClockKind;
 use crate::status::Error;
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys::clock::{boottime_ns, monotonic_coarse_ns, monotonic_ns};
-use crate::types::NEVER;
 
 /// The coarse clock is behind by a kernel tick at most, which is 10 ms where it is slowest.
 const COARSE_LAG_NS: u64 = 50_000_000;
@@ -60,7 +59,7 @@ impl Clock {
         }
         let mut now = self.manual_ns.load(Ordering::Relaxed);
         loop {
-            let later = now.saturating_add(by_ns).min(NEVER);
+            let later = now.saturating_add(by_ns);
             match self.manual_ns.compare_exchange_weak(
                 now,
                 later,

@@ -8,7 +8,7 @@ use crate::handle::GENERATION_BITS;
 use crate::record::Record;
 use crate::slab::Slab;
 use crate::status::Error;
-use crate::sys::prefetch::prefetch_read;
+use crate::sys::prefetch::{prefetch_read, prefetch_write};
 use crate::ticks::NEVER_TICK;
 use crate::wheel::{Batch, Look, NoMemory, Records, Reminder, Wheel};
 use crate::word::Phase;
@@ -74,9 +74,12 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new() -> Core {
+    /// A core whose wheel stands at the tick that the clock has reached.
+    pub(crate) fn new(tick: u64) -> Core {
+        let mut wheel = Wheel::new();
+        wheel.start_at(tick);
         Core {
-            wheel: Wheel::new(),
+            wheel,
             ready: VecDeque::new(),
             batch: Batch::new(),
             horizon: 0,
@@ -220,6 +223,15 @@ impl Records for Slab {
     fn prefetch(&self, reminder: Reminder) {
         if let Some(record) = self.get(reminder.slot()) {
             prefetch_read(std::ptr::from_ref(record));
+        }
+    }
+}
+
+impl Slab {
+    /// The record will be looked at soon, and its word moved.
+    pub(crate) fn prefetch_to_write(&self, reminder: Reminder) {
+        if let Some(record) = self.get(reminder.slot()) {
+            prefetch_write(std::ptr::from_ref(record));
         }
     }
 }

@@ -66,15 +66,17 @@ impl Engine {
         barrier::init();
         let mark = fork::mark().map_err(crate::sys::errno::system)?;
         let first_generation = random::random_u64() as u32 & GENERATION_MASK;
+        let clock = Clock::new(config.clock);
+        let now_ns = clock.now();
         let engine = Arc::new_cyclic(|me| Engine {
             // Relaxed: only uniqueness matters.
             id: IDS.fetch_add(1, Ordering::Relaxed),
             me: me.clone(),
             mark,
             mode: config.mode,
-            clock: Clock::new(config.clock),
+            clock,
             shards: (0..config.shards)
-                .map(|index| Shard::new(index, &config, first_generation, uses))
+                .map(|index| Shard::new(index, &config, now_ns, first_generation, uses))
                 .collect(),
             homes: AtomicU32::new(0),
             lifecycle: Lifecycle::new(),

@@ -236,11 +236,10 @@ impl Turn<'_> {
                     let due = shard.slab.decode(record, word.offset());
                     due.map(|due| (word.offset(), due))
                 }
-                Phase::Running => match &periodic {
-                    // Counts from the end of the callback.
-                    Some((extra, _)) => Some(shard.after(record, extra, self.clock.now())),
-                    None => None,
-                },
+                // Counts from the end of the callback.
+                Phase::Running => {
+                    periodic.as_ref().map(|(extra, _)| shard.after(record, extra, self.clock.now()))
+                }
                 _ => None,
             };
             let Some((offset, due)) = next else {

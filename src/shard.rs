@@ -76,7 +76,15 @@ unsafe impl Send for Shard {}
 unsafe impl Sync for Shard {}
 
 impl Shard {
-    pub(crate) fn new(index: u32, config: &Config, first_generation: u32, uses: u32) -> Shard {
+    /// The shard of a service that is built at `now_ns`. `first_generation` and `uses` are those of
+    /// `Slab::new`.
+    pub(crate) fn new(
+        index: u32,
+        config: &Config,
+        now_ns: u64,
+        first_generation: u32,
+        uses: u32,
+    ) -> Shard {
         let ticks = Ticks::new(config.tick_ns);
         Shard {
             index,
@@ -98,7 +106,7 @@ impl Shard {
             epoch: CachePadded::new(WaitWord::new()),
             running: CachePadded::new(AtomicU64::new(0)),
             tally: Tally::default(),
-            core: CachePadded::new(UnsafeCell::new(Core::new())),
+            core: CachePadded::new(UnsafeCell::new(Core::new(ticks.reached(now_ns)))),
         }
     }
 

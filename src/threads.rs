@@ -32,6 +32,7 @@ pub(crate) struct PortSet {
 }
 
 /// All sets of a thread. They are boxed, so that `LAST` can point at one.
+#[expect(clippy::vec_box, reason = "`LAST` points at a set, so it must not move")]
 struct Sets(RefCell<Vec<Box<PortSet>>>);
 
 thread_local! {

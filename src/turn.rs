@@ -180,7 +180,7 @@ impl Turn<'_> {
             match core.wheel.collect(self.now_tick, &mut core.batch, &mut work, slab) {
                 Ok(Collected::Tick(_)) => {
                     for &reminder in core.batch.rest() {
-                        slab.prefetch(reminder);
+                        slab.prefetch_to_write(reminder);
                     }
                     return core.batch.next();
                 }
