@@ -1,9 +1,11 @@
 //! The buckets: first-in first-out chains of chunks, and which of them are occupied.
 //!
-//! Ground rules. A bucket without reminders has no chunk; one with reminders has no empty chunk.
-//! Reminders come in at the tail and go out at the head. The tail of a bucket is a *place*
-//! (`chunk << 6 | position`), so that to append touches the bucket and the entry and nothing
-//! else; `len` and `next` of a chunk are written when it stops being the last.
+//! Ground rules. Reminders come in at the tail and go out at the head; a chunk that is emptied
+//! goes back to the pool. The one exception is a bucket whose only reminder was taken back: it
+//! keeps its chunk, empty, because who starts a timer and cancels it at once does it again.
+//! The tail of a bucket is a *place* (`chunk << 6 | position`), so that to append touches the
+//! bucket and the entry and nothing else; `len` and `next` of a chunk are written when it stops
+//! being the last.
 
 use super::bits::{BUCKETS, DIGIT_BITS, DIGITS, LEVELS};
 use super::chunks::{ENTRIES, NONE, POS_BITS, Pool};
@@ -15,14 +17,27 @@ const FULL: u32 = ENTRIES as u32;
 
 #[derive(Clone, Copy)]
 pub(super) struct Bucket {
-    /// First chunk, `NONE` in an empty bucket.
+    /// First chunk, or `NONE`.
     pub(super) head: u32,
-    /// Place behind the newest reminder, `NONE` in an empty bucket.
+    /// Place behind the newest reminder, `NONE` if there is no chunk.
     pub(super) tail: u32,
 }
 
 impl Bucket {
     const EMPTY: Bucket = Bucket { head: NONE, tail: NONE };
+
+    /// Whether there is no reminder.
+    #[inline(always)]
+    pub(super) fn is_empty(self) -> bool {
+        self.head == NONE || self.tail & FULL == 0
+    }
+
+    /// Whether `append` can do: there is room in the last chunk, and it is not the first in it.
+    #[inline(always)]
+    fn can_append(self) -> bool {
+        const { assert!(FULL == 63) };
+        self.tail.wrapping_add(1) & (FULL - 1) != 0
+    }
 
     /// The last chunk.
     #[inline(always)]
@@ -84,11 +99,6 @@ impl Buckets {
         Some(level << DIGIT_BITS | self.occupied[level].ilog2() as usize)
     }
 
-    #[inline]
-    pub(super) fn is_empty(&self, bucket: usize) -> bool {
-        self.buckets[bucket].head == NONE
-    }
-
     /// Reminders in `chunk`, which is one of `bucket`.
     #[inline]
     pub(super) fn chunk_len(&self, bucket: usize, chunk: u32) -> usize {
@@ -99,6 +109,16 @@ impl Buckets {
     /// Appends a reminder.
     #[inline(always)]
     pub(super) fn push(&mut self, bucket: usize, reminder: Reminder) -> Result<(), NoMemory> {
+        if !self.buckets[bucket].can_append() {
+            return self.push_first(bucket, reminder);
+        }
+        self.append(bucket, reminder);
+        Ok(())
+    }
+
+    /// The rare end of `push`, which without it is small enough to be inlined.
+    #[inline(never)]
+    fn push_first(&mut self, bucket: usize, reminder: Reminder) -> Result<(), NoMemory> {
         if self.buckets[bucket].tail & FULL == FULL {
             self.pool.reserve(1)?;
         }
@@ -109,27 +129,36 @@ impl Buckets {
     /// Appends a reminder. The pool has a chunk to spare for it, should it need one.
     #[inline(always)]
     pub(super) fn push_reserved(&mut self, bucket: usize, reminder: Reminder) {
-        if self.buckets[bucket].tail & FULL == FULL {
-            self.open_chunk(bucket);
+        if !self.buckets[bucket].can_append() {
+            self.make_room(bucket);
         }
+        self.append(bucket, reminder);
+    }
+
+    /// Appends a reminder to a bucket whose last chunk has room.
+    #[inline(always)]
+    fn append(&mut self, bucket: usize, reminder: Reminder) {
         let place = self.buckets[bucket].tail;
         self.pool.chunk_mut(place >> POS_BITS).entries[(place & FULL) as usize] = reminder;
         self.buckets[bucket].tail = place + 1;
     }
 
-    /// Gives a bucket that has no room a new last chunk.
-    #[inline(never)]
-    fn open_chunk(&mut self, bucket: usize) {
-        let chunk = self.pool.take();
-        if self.is_empty(bucket) {
+    /// Makes an empty bucket an occupied one, gives a full last chunk another behind it.
+    #[inline]
+    fn make_room(&mut self, bucket: usize) {
+        let Bucket { head, tail } = self.buckets[bucket];
+        if tail & FULL == FULL {
+            let chunk = self.pool.take();
+            self.buckets[bucket].tail = chunk << POS_BITS;
+            if head != NONE {
+                let last = self.pool.chunk_mut(tail >> POS_BITS);
+                (last.next, last.len) = (chunk, FULL);
+                return;
+            }
             self.buckets[bucket].head = chunk;
-            self.occupied[bucket >> DIGIT_BITS] |= 1 << (bucket & (DIGITS - 1));
-            self.levels |= 1 << (bucket >> DIGIT_BITS);
-        } else {
-            let last = self.pool.chunk_mut(self.buckets[bucket].last());
-            (last.next, last.len) = (chunk, FULL);
         }
-        self.buckets[bucket].tail = chunk << POS_BITS;
+        self.occupied[bucket >> DIGIT_BITS] |= 1 << (bucket & (DIGITS - 1));
+        self.levels |= 1 << (bucket >> DIGIT_BITS);
     }
 
     /// Takes back the newest reminder of `bucket` if it speaks of the same timer. Refuses the
@@ -137,7 +166,7 @@ impl Buckets {
     #[inline]
     pub(super) fn pop_newest(&mut self, bucket: usize, reminder: Reminder) -> bool {
         let Bucket { head, tail } = self.buckets[bucket];
-        if head == NONE {
+        if self.buckets[bucket].is_empty() {
             return false;
         }
         let place = tail - 1;
@@ -145,13 +174,13 @@ impl Buckets {
         if !newest.same_timer(reminder) {
             return false;
         }
-        if place & FULL > 0 {
-            self.buckets[bucket].tail = place;
-        } else if place >> POS_BITS == head {
-            self.release_head(bucket);
-        } else {
-            return false;
+        if place & FULL == 0 {
+            if place >> POS_BITS != head {
+                return false;
+            }
+            self.vacate(bucket);
         }
+        self.buckets[bucket].tail = place;
         true
     }
 
@@ -194,22 +223,41 @@ impl Buckets {
         }
     }
 
-    /// `bucket` has lost its last chunk.
-    pub(super) fn set_empty(&mut self, bucket: usize) {
+    /// `bucket` has lost its last reminder.
+    #[inline]
+    fn vacate(&mut self, bucket: usize) {
         let level = bucket >> DIGIT_BITS;
-        self.buckets[bucket] = Bucket::EMPTY;
         self.occupied[level] &= !(1 << (bucket & (DIGITS - 1)));
         self.levels &= !(u32::from(self.occupied[level] == 0) << level);
     }
 
-    /// Drops everything. Costs what the occupied buckets are, not what they hold.
+    /// `bucket` has lost its last chunk.
+    #[inline]
+    pub(super) fn set_empty(&mut self, bucket: usize) {
+        self.buckets[bucket] = Bucket::EMPTY;
+        self.vacate(bucket);
+    }
+
+    /// Drops everything. Costs what the buckets are, not what they hold.
     pub(super) fn clear(&mut self) {
-        while let Some(bucket) = self.first() {
-            let Bucket { head, .. } = self.buckets[bucket];
-            self.pool.give_chain(head, self.buckets[bucket].last());
-            self.set_empty(bucket);
+        for bucket in 0..BUCKETS {
+            let Bucket { head, tail } = self.buckets[bucket];
+            if head != NONE {
+                self.pool.give_chain(head, tail >> POS_BITS);
+                self.set_empty(bucket);
+            }
         }
         self.pool.all_spare();
         self.cursor = Cursor::START;
+    }
+
+    /// Gives the chunks of empty buckets back to the pool, and the pool's to the allocator.
+    pub(super) fn trim(&mut self) {
+        for bucket in 0..BUCKETS {
+            if self.buckets[bucket].head != NONE && self.buckets[bucket].is_empty() {
+                self.release_head(bucket);
+            }
+        }
+        self.pool.trim();
     }
 }

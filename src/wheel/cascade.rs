@@ -14,7 +14,7 @@
 //! been made earlier after this reminder was filed; it is moved to the bucket's first tick, the
 //! earliest there is. Each move leads to a lower level or a later tick, so that none is endless.
 
-use super::reminder::{Batch, Look, NoMemory, Records, Reminder};
+use super::reminder::{Batch, Look, NoMemory, Records};
 use super::{Wheel, bits, chunks::ENTRIES};
 
 /// How a call of [`Wheel::collect`] ended.
@@ -65,7 +65,7 @@ impl Wheel {
             }
             self.elapsed = first - 1;
             self.cascading = Some(bucket);
-            while !self.buckets.is_empty(bucket) {
+            while !self.buckets.buckets[bucket].is_empty() {
                 if *work == 0 {
                     return Ok(Collected::MoreWork);
                 }
@@ -89,7 +89,7 @@ impl Wheel {
             let count = self.buckets.take_oldest(bucket, ENTRIES, out.room());
             out.grew(count);
             self.len -= count;
-            if self.buckets.is_empty(bucket) {
+            if self.buckets.buckets[bucket].is_empty() {
                 break;
             }
         }
@@ -114,15 +114,15 @@ impl Wheel {
                 spare => count = spare.min(count),
             }
         }
-        let mut moving = [Reminder::NONE; ENTRIES];
-        let count = self.buckets.take_oldest(bucket, count, &mut moving);
-        let moving = &moving[..count];
+        let count = self.buckets.take_oldest(bucket, count, &mut self.moving);
+        let moving = &self.moving[..count];
         let level = bits::level(bucket);
         if level < ASK {
             let below = bits::below(level);
             for &reminder in moving {
-                let tick = first | (reminder.tick() & below);
-                self.buckets.push_reserved(bits::bucket_of(first, tick), reminder);
+                // Seen from the first tick, the digits above do not count.
+                let into = reminder.tick() & below;
+                self.buckets.push_reserved(bits::bucket_of(0, into), reminder);
             }
             return Ok(count);
         }

@@ -43,6 +43,7 @@ pub(crate) use compact::Compacted;
 pub(crate) use reminder::{Batch, GEN_BITS, Look, NoMemory, Records, Reminder, SLOT_BITS};
 
 use buckets::Buckets;
+use chunks::ENTRIES;
 
 /// Reminders, in the order in which they come up.
 pub(crate) struct Wheel {
@@ -51,12 +52,20 @@ pub(crate) struct Wheel {
     cascading: Option<usize>,
     len: usize,
     buckets: Buckets,
+    /// The chunk that a cascade has in hand. It is kept here to save filling it each time.
+    moving: [Reminder; ENTRIES],
 }
 
 impl Wheel {
     /// An empty wheel at tick 0. It takes memory with the first reminder.
     pub(crate) fn new() -> Wheel {
-        Wheel { elapsed: 0, cascading: None, len: 0, buckets: Buckets::new() }
+        Wheel {
+            elapsed: 0,
+            cascading: None,
+            len: 0,
+            buckets: Buckets::new(),
+            moving: [Reminder::NONE; ENTRIES],
+        }
     }
 
     /// The tick up to which everything has been collected; see the ground rules for this tick
@@ -131,6 +140,6 @@ impl Wheel {
     /// Gives memory that holds no reminders back to the allocator, as far as whole segments of the
     /// pool are free.
     pub(crate) fn trim(&mut self) {
-        self.buckets.pool.trim();
+        self.buckets.trim();
     }
 }

@@ -103,6 +103,11 @@ fn start_and_cancel() {
     }
     assert_eq!(model.wheel.buckets.pool.total(), 64);
     assert_eq!(model.wheel.next_tick(), None);
+    model.check();
+    assert_eq!(model.wheel.buckets.pool.used(), 1, "the bucket keeps a chunk for the next");
+    model.wheel.trim();
+    model.check();
+    assert_eq!(model.wheel.memory_bytes(), size_of::<Wheel>());
 }
 
 /// The newest is not taken back when it stands alone in a chunk behind another.

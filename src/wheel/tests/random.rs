@@ -139,9 +139,9 @@ impl Model {
         }
         self.check();
         assert_eq!((self.wheel.len(), self.wheel.next_tick()), (0, None));
-        assert_eq!(self.wheel.buckets.pool.used(), 0);
         assert!(self.book.timers.iter().all(|timer| timer.tick.is_none()));
         self.wheel.trim();
+        assert_eq!(self.wheel.buckets.pool.used(), 0);
         assert_eq!(self.wheel.memory_bytes(), size_of::<Wheel>());
     }
 }
