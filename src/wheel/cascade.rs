@@ -41,7 +41,7 @@ impl Wheel {
     ///
     /// Moves at most `*work` reminders in cascades and takes from it what it moved.
     ///
-    /// `out` should be empty; what is in it is forgotten. A `now` before `elapsed` counts as
+    /// `out` is empty. A `now` before `elapsed` counts as
     /// `elapsed`. After `Err` everything is still filed and the call can be repeated.
     pub(crate) fn collect(
         &mut self,
@@ -51,7 +51,6 @@ impl Wheel {
         records: &impl Records,
     ) -> Result<Collected, NoMemory> {
         debug_assert!(out.is_empty());
-        out.clear();
         let now = now.max(self.elapsed);
         while let Some(bucket) = self.cascading.or_else(|| self.buckets.first()) {
             let first = bits::first_tick(self.elapsed, bucket);
@@ -60,7 +59,10 @@ impl Wheel {
             }
             if bits::level(bucket) == 0 {
                 self.elapsed = first;
-                self.take_tick(bucket, out);
+                const { assert!(Batch::CAPACITY >= ENTRIES) };
+                let count = self.buckets.take_oldest(bucket, ENTRIES, out.room());
+                out.filled(count);
+                self.len -= count;
                 return Ok(Collected::Tick(first));
             }
             self.elapsed = first - 1;
@@ -76,23 +78,6 @@ impl Wheel {
         }
         self.elapsed = now;
         Ok(Collected::Idle)
-    }
-
-    /// Moves whole chunks of a bucket of level 0 to `out`, as far as they fit. One always does.
-    fn take_tick(&mut self, bucket: usize, out: &mut Batch) {
-        const { assert!(Batch::CAPACITY >= ENTRIES) };
-        loop {
-            let head = self.buckets.buckets[bucket].head;
-            if self.buckets.chunk_len(bucket, head) > out.room().len() {
-                break;
-            }
-            let count = self.buckets.take_oldest(bucket, ENTRIES, out.room());
-            out.grew(count);
-            self.len -= count;
-            if self.buckets.buckets[bucket].is_empty() {
-                break;
-            }
-        }
     }
 
     /// Moves at most `most` reminders of the first chunk of `bucket`, and at least one, to where
@@ -135,8 +120,11 @@ impl Wheel {
                 Look::Dead => self.len -= 1,
                 Look::At(tick) => {
                     let tick = tick.max(first);
-                    self.buckets.push_reserved(bits::bucket_of(first, tick), reminder.at(tick));
-                    records.refiled(reminder, tick);
+                    let moved = reminder.at(tick);
+                    self.buckets.push_reserved(bits::bucket_of(first, tick), moved);
+                    if moved != reminder {
+                        records.refiled(reminder, tick);
+                    }
                 }
             }
         }

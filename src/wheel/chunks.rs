@@ -91,7 +91,7 @@ impl Pool {
     /// Takes a chunk off the free list. There must be one: see `reserve`.
     #[inline]
     pub(super) fn take(&mut self) -> u32 {
-        assert!(self.spare > 0, "reserve comes before take");
+        assert!(self.spare() > 0, "reserve comes before take");
         let chunk = self.free;
         self.free = self.chunk(chunk).next;
         self.spare -= 1;

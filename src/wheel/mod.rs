@@ -39,8 +39,7 @@ mod check;
 mod tests;
 
 pub(crate) use cascade::Collected;
-pub(crate) use compact::Compacted;
-pub(crate) use reminder::{Batch, GEN_BITS, Look, NoMemory, Records, Reminder, SLOT_BITS};
+pub(crate) use reminder::{Batch, GEN_BITS, Look, NoMemory, Records, Reminder};
 
 use buckets::Buckets;
 use chunks::ENTRIES;
@@ -75,13 +74,6 @@ impl Wheel {
         self.elapsed
     }
 
-    /// Sets `elapsed` of an empty wheel.
-    pub(crate) fn start_at(&mut self, tick: u64) {
-        assert!(self.len == 0, "only an empty wheel can be set");
-        self.elapsed = tick;
-        self.cascading = None;
-    }
-
     /// Reminders that the wheel holds, live and dead.
     #[inline]
     pub(crate) fn len(&self) -> usize {
@@ -105,9 +97,6 @@ impl Wheel {
     /// if it is the newest.
     #[inline]
     pub(crate) fn unfile(&mut self, slot: u32, generation: u32, tick: u64) -> bool {
-        if tick <= self.elapsed {
-            return false;
-        }
         let bucket = bits::bucket_of(self.elapsed, tick);
         let taken = self.buckets.pop_newest(bucket, Reminder::new(slot, generation, tick));
         self.len -= usize::from(taken);
@@ -127,7 +116,9 @@ impl Wheel {
 
     /// Drops all reminders. The memory stays with the wheel, `elapsed` stays too.
     pub(crate) fn clear(&mut self) {
-        self.buckets.clear();
+        if self.len > 0 {
+            self.buckets.clear();
+        }
         self.cascading = None;
         self.len = 0;
     }

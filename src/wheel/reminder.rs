@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Bits of a slot number.
-pub(crate) const SLOT_BITS: u32 = 29;
+pub(super) const SLOT_BITS: u32 = 29;
 /// Low bits of a slot's generation that a reminder carries.
 pub(crate) const GEN_BITS: u32 = 17;
 /// Low bits of the tick that a reminder carries: the digits of levels 0, 1 and 2.
@@ -84,7 +84,7 @@ pub(crate) trait Records {
     fn look(&self, reminder: Reminder) -> Look;
     /// `look` will be asked about `reminder` soon.
     fn prefetch(&self, reminder: Reminder);
-    /// The reminder has been filed for another tick than the one it carries.
+    /// The reminder has been filed for `tick` and carries that now, which is another one.
     fn refiled(&self, _reminder: Reminder, _tick: u64) {}
 }
 
@@ -136,23 +136,16 @@ impl Batch {
         self.pos == self.len
     }
 
-    /// Forgets what it holds.
-    #[inline]
-    pub(super) fn clear(&mut self) {
-        (self.len, self.pos) = (0, 0);
-    }
-
-    /// The room behind the last one, and its start in the batch.
+    /// All its room, for new reminders in the place of what it holds.
     #[inline]
     pub(super) fn room(&mut self) -> &mut [Reminder] {
-        &mut self.reminders[self.len..]
+        &mut self.reminders
     }
 
-    /// Takes in the first `count` of `room`.
+    /// It holds the first `count` of `room`.
     #[inline]
-    pub(super) fn grew(&mut self, count: usize) {
-        self.len += count;
-        debug_assert!(self.len <= Batch::CAPACITY);
+    pub(super) fn filled(&mut self, count: usize) {
+        (self.len, self.pos) = (count, 0);
     }
 }
 
@@ -188,7 +181,7 @@ mod tests {
         for i in 0..3 {
             batch.room()[i] = Reminder::new(i as u32, 0, 0);
         }
-        batch.grew(3);
+        batch.filled(3);
         assert_eq!(batch.next().map(Reminder::slot), Some(0));
         assert_eq!(batch.rest().len(), 2);
         assert_eq!(batch.next().map(Reminder::slot), Some(1));

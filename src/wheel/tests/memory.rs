@@ -231,6 +231,29 @@ fn a_lone_reminder_always_gets_through() {
     assert_eq!(model.advance(u64::MAX), 2);
 }
 
+/// A part of a chunk needs memory, as the chunk stays; the whole of it less, as it goes.
+#[test]
+fn as_far_as_memory_goes() {
+    let mut model = Model::new(0);
+    for tick in 64..64 + ENTRIES as u64 {
+        model.file(tick).unwrap();
+    }
+    model.wheel.buckets.pool.limit = Some(1);
+    for work in [1, 62, 63] {
+        assert_eq!(model.collect(64, &mut { work }), Err(NoMemory));
+        assert_eq!(model.wheel.next_tick(), Some(64));
+        model.check();
+    }
+    // Two can move, and then the third waits.
+    model.wheel.buckets.pool.limit = Some(3);
+    let mut work = 63;
+    assert_eq!(model.collect(64, &mut work), Err(NoMemory));
+    assert_eq!(work, 61);
+    model.check();
+    model.wheel.buckets.pool.limit = Some(ENTRIES);
+    assert_eq!(model.advance(63 + ENTRIES as u64), ENTRIES);
+}
+
 #[test]
 fn clear_forgets_everything() {
     let mut model = Model::new(5);
@@ -243,6 +266,7 @@ fn clear_forgets_everything() {
     model.compact(&mut 10);
     model.clear();
     model.check();
+    assert!(!model.wheel.is_cascading());
     assert_eq!((model.wheel.len(), model.wheel.next_tick()), (0, None));
     assert_eq!((model.wheel.memory_bytes(), model.wheel.elapsed()), (memory, elapsed));
     model.fired.clear();

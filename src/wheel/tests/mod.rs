@@ -5,7 +5,9 @@ mod memory;
 mod peers;
 mod random;
 
+use super::compact::Compacted;
 use super::*;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Where wheels are started.
@@ -41,7 +43,9 @@ struct Timer {
 #[derive(Default)]
 struct Book {
     timers: Vec<Timer>,
-    looks: std::cell::Cell<usize>,
+    looks: Cell<usize>,
+    /// Slots and ticks of reminders that were filed for another tick.
+    refiled: RefCell<Vec<(u32, u64)>>,
 }
 
 /// Above what a reminder can carry.
@@ -55,6 +59,11 @@ impl Records for Book {
         let slot = reminder.slot();
         assert_eq!(reminder.generation(), generation(slot) & ((1 << GEN_BITS) - 1));
         self.timers[slot as usize].tick.map_or(Look::Dead, Look::At)
+    }
+
+    fn refiled(&self, reminder: Reminder, tick: u64) {
+        assert_ne!(reminder, reminder.at(tick));
+        self.refiled.borrow_mut().push((reminder.slot(), tick));
     }
 
     fn prefetch(&self, reminder: Reminder) {

@@ -106,7 +106,10 @@ impl Model {
                 let live = self.book.timers.iter().filter(|timer| timer.tick.is_some());
                 assert_eq!(self.wheel.len(), live.map(|timer| timer.reminders).sum());
             }
-            Op::Limit { chunks } => self.wheel.buckets.pool.limit = chunks,
+            Op::Limit { chunks } => {
+                let pool = &mut self.wheel.buckets.pool;
+                pool.limit = chunks.map(|chunks| chunks.max(pool.used()));
+            }
             Op::Clear => self.clear(),
             Op::Trim => self.wheel.trim(),
             Op::File { .. } => {}
