@@ -7,12 +7,6 @@ use super::{Wheel, bits};
 use std::collections::HashSet;
 
 impl Wheel {
-    /// Sets `elapsed` of an empty wheel.
-    pub(super) fn start_at(&mut self, tick: u64) {
-        assert_eq!(self.len, 0);
-        (self.elapsed, self.cascading) = (tick, None);
-    }
-
     /// All reminders with their buckets: bucket by bucket, in each in order.
     pub(super) fn dump(&self) -> Vec<(usize, Reminder)> {
         let mut all = Vec::new();

@@ -196,6 +196,7 @@ impl Pool {
     }
 
     /// Chunks that are not on the free list.
+    #[cfg(test)]
     pub(super) fn used(&self) -> usize {
         self.total() - self.spare
     }

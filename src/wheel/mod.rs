@@ -74,6 +74,12 @@ impl Wheel {
         self.elapsed
     }
 
+    /// Sets `elapsed` of an empty wheel.
+    pub(crate) fn start_at(&mut self, tick: u64) {
+        assert!(self.len == 0, "only an empty wheel can be set");
+        (self.elapsed, self.cascading) = (tick, None);
+    }
+
     /// Reminders that the wheel holds, live and dead.
     #[inline]
     pub(crate) fn len(&self) -> usize {
