@@ -142,6 +142,12 @@ impl Core {
         self.ready.try_reserve(count).map_err(|_| Error::NoMemory)
     }
 
+    /// Would `take_in` do anything with this entry?
+    pub(crate) fn means_something(slab: &Slab, entry: Entry) -> bool {
+        let word = slab.at(entry.slot()).word();
+        word.generation() == entry.generation() && word.phase() == Phase::Pending
+    }
+
     /// Takes in an entry of an inbox. An error leaves it where it is.
     #[inline]
     pub(crate) fn take_in(&mut self, slab: &Slab, entry: Entry) -> Result<(), Error> {

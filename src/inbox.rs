@@ -6,10 +6,13 @@
 //! blocks that the producer links in a chain and uses again once the consumer has left them (as in
 //! Vyukov's unbounded SPSC queue), so a steady flow allocates nothing.
 //!
+//! When very many entries wait, the producer may purge those that mean nothing any more; a flag, which the
+//! consumer holds while it takes, keeps the two apart, and neither waits for the other.
+//!
 //! An entry is a hint: slot, generation. What it means is read from the timer's word.
 
 use crate::status::Error;
-use crate::sync::{AtomicPtr, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Ordering, UnsafeCell};
 use crossbeam_utils::CachePadded;
 use std::ptr;
 
@@ -49,8 +52,59 @@ pub(crate) struct Inbox {
     consumer: CachePadded<UnsafeCell<Consumer>>,
     /// Entries taken so far. Written by the consumer.
     taken: AtomicU64,
+    /// The consumer is taking, or the producer is purging.
+    taking: AtomicBool,
     /// Blocks of the chain.
     blocks: AtomicU64,
+}
+
+/// `taking` is held.
+struct Taking<'a>(&'a AtomicBool);
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `lock`.
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// A place in the chain.
+struct Walk {
+    block: *mut Block,
+    used: usize,
+}
+
+impl Walk {
+    /// The next entry.
+    ///
+    /// # Safety
+    /// The chain goes on that far, and nobody changes it meanwhile.
+    unsafe fn next(&mut self) -> &AtomicU64 {
+        if self.used == BLOCK {
+            // SAFETY: the caller's promise; blocks live until the inbox is dropped.
+            self.block = unsafe { (*self.block).next.load(Ordering::Relaxed) };
+            self.used = 0;
+        }
+        self.used += 1;
+        // SAFETY: as above.
+        unsafe { &(&(*self.block).entries)[self.used - 1] }
+    }
+
+    /// Blocks that are linked behind this one.
+    ///
+    /// # Safety
+    /// Nobody changes the chain meanwhile.
+    unsafe fn blocks_behind(&self) -> usize {
+        let mut count = 0;
+        // SAFETY: blocks live until the inbox is dropped, here and below.
+        let mut next = unsafe { (*self.block).next.load(Ordering::Relaxed) };
+        while !next.is_null() {
+            count += 1;
+            // SAFETY: as above.
+            next = unsafe { (*next).next.load(Ordering::Relaxed) };
+        }
+        count
+    }
 }
 
 // SAFETY: the producer's view is touched by the thread that holds the port alone and the consumer's
@@ -76,6 +130,7 @@ impl Inbox {
                 used: 0,
             })),
             taken: AtomicU64::new(0),
+            taking: AtomicBool::new(false),
             blocks: AtomicU64::new(0),
         }
     }
@@ -177,9 +232,88 @@ impl Inbox {
         self.pushed.load(Ordering::Relaxed).saturating_sub(taken)
     }
 
-    /// Entries taken so far. Any thread.
-    pub(crate) fn taken(&self) -> u64 {
-        self.taken.load(Ordering::Relaxed)
+    /// Drops the waiting entries that `live` says mean nothing, and all but the first of equal ones;
+    /// the rest keep their order. Does nothing while the consumer is taking.
+    ///
+    /// # Safety
+    /// The caller is the producer.
+    #[cold]
+    pub(crate) unsafe fn purge(&self, live: impl Fn(u64) -> bool) {
+        let Some(_consumer) = self.lock() else { return };
+        let taken = self.taken.load(Ordering::Relaxed);
+        let waiting = (self.pushed.load(Ordering::Relaxed) - taken) as usize;
+        if waiting == 0 {
+            return;
+        }
+        // SAFETY: this thread is the producer, and holds the consumer's lock.
+        unsafe {
+            let mut read = self.first_waiting();
+            let mut write = self.first_waiting();
+            let repeated = self.repeated(waiting);
+            let mut kept = 0;
+            for at in 0..waiting {
+                let entry = read.next().load(Ordering::Relaxed);
+                if live(entry) && repeated.binary_search(&at).is_err() {
+                    write.next().store(entry, Ordering::Relaxed);
+                    kept += 1;
+                }
+            }
+            self.producer.with_mut(|producer| {
+                let producer = &mut *producer;
+                producer.tail = write.block;
+                producer.used = write.used;
+                producer.ahead = write.blocks_behind();
+            });
+            // Release: pairs with the Acquire in `take`.
+            self.pushed.store(taken + kept, Ordering::Release);
+        }
+    }
+
+    /// The places, in order, of waiting entries that repeat an earlier one; none without memory to find
+    /// them.
+    ///
+    /// # Safety
+    /// As `first_waiting`; at least so many wait.
+    unsafe fn repeated(&self, waiting: usize) -> Vec<usize> {
+        let mut places: Vec<(u64, usize)> = Vec::new();
+        let mut repeated = Vec::new();
+        if places.try_reserve_exact(waiting).is_err() || repeated.try_reserve(waiting).is_err() {
+            return Vec::new();
+        }
+        // SAFETY: the caller's promise.
+        let mut read = unsafe { self.first_waiting() };
+        // SAFETY: as above.
+        places.extend((0..waiting).map(|at| (unsafe { read.next().load(Ordering::Relaxed) }, at)));
+        places.sort_unstable();
+        let pairs = places.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+        repeated.extend(pairs.map(|pair| pair[1].1));
+        repeated.sort_unstable();
+        repeated
+    }
+
+    /// A walk over the waiting entries.
+    ///
+    /// # Safety
+    /// The caller is the producer, holds the consumer's lock, and something waits.
+    unsafe fn first_waiting(&self) -> Walk {
+        self.consumer.with_mut(|consumer| {
+            // SAFETY: the lock keeps the consumer out.
+            let consumer = unsafe { &mut *consumer };
+            if consumer.head.is_null() {
+                Walk { block: self.first.load(Ordering::Relaxed), used: 0 }
+            } else {
+                Walk { block: consumer.head, used: consumer.used }
+            }
+        })
+    }
+
+    /// Keeps `take` and `purge` apart: whoever comes second does without.
+    fn lock(&self) -> Option<Taking<'_>> {
+        // Acquire: pairs with the Release in `Taking::drop`.
+        self.taking
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+            .then_some(Taking(&self.taking))
     }
 
     /// Hands at most `most` entries to `each`, which says how many of a slice it used up; ends
@@ -188,8 +322,9 @@ impl Inbox {
     /// # Safety
     /// The caller is the consumer.
     pub(crate) unsafe fn take(&self, most: usize, mut each: impl FnMut(u64) -> bool) -> usize {
+        let Some(_lock) = self.lock() else { return 0 };
         let taken = self.taken.load(Ordering::Relaxed);
-        // Acquire: pairs with the Release in `push`.
+        // Acquire: pairs with the Release in `push` and `purge`.
         let there = self.pushed.load(Ordering::Acquire) - taken;
         let want = there.min(most as u64) as usize;
         if want == 0 {
@@ -229,7 +364,8 @@ impl Inbox {
     /// # Safety
     /// The caller is the consumer.
     pub(crate) unsafe fn peek(&self, most: usize, mut each: impl FnMut(u64)) {
-        // Acquire: pairs with the Release in `push`.
+        let Some(_lock) = self.lock() else { return };
+        // Acquire: pairs with the Release in `push` and `purge`.
         let there = self.pushed.load(Ordering::Acquire) - self.taken.load(Ordering::Relaxed);
         self.consumer.with_mut(|consumer| {
             // SAFETY: the caller is the consumer.
@@ -334,6 +470,46 @@ mod tests {
         unsafe {
             assert_eq!(inbox.take(usize::MAX, |_| true), 4 * BLOCK);
             inbox.reserve(300, bound).unwrap();
+        }
+    }
+
+    #[test]
+    fn purging_keeps_the_order_of_what_lives() {
+        let inbox = Inbox::new();
+        let mut expected = Vec::new();
+        for entry in 0..10_000u64 {
+            // SAFETY: the only thread.
+            unsafe {
+                inbox.reserve(1, limit).unwrap();
+                inbox.push(entry % 3_000);
+                if entry == 700 {
+                    inbox.take(500, |_| true);
+                }
+                if entry % 2_500 == 2_499 {
+                    inbox.purge(|entry| entry % 3 == 0);
+                }
+            }
+        }
+        // SAFETY: as above.
+        unsafe {
+            inbox.purge(|entry| entry % 3 == 0);
+            assert_eq!(inbox.waiting(), 1_000);
+            inbox.take(usize::MAX, |entry| {
+                expected.push(entry);
+                true
+            });
+            assert!(expected.is_sorted_by_key(|&entry| (entry < 501, entry)), "{expected:?}");
+            inbox.reserve(1_000, limit).unwrap();
+            for entry in 0..1_000 {
+                inbox.push(entry);
+            }
+            let mut next = 0;
+            inbox.take(usize::MAX, |entry| {
+                assert_eq!(entry, next);
+                next += 1;
+                true
+            });
+            assert_eq!(next, 1_000);
         }
     }
 

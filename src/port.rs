@@ -81,8 +81,6 @@ pub(crate) struct Own {
     pub(crate) exclusive: AtomicBool,
     /// Credits at hand.
     pub(crate) credits: Count,
-    /// One more than what the owner had taken from the inbox when a wait for it was in vain.
-    pub(crate) stuck_at: Count,
     /// Credits that this thread's cancels and firings have given back, ever.
     pub(crate) freed: AtomicU64,
     pub(crate) counters: Counters,
@@ -114,7 +112,6 @@ impl Port {
                 owner: AtomicBool::new(false),
                 exclusive: AtomicBool::new(false),
                 credits: Count::default(),
-                stuck_at: Count::default(),
                 freed: AtomicU64::new(0),
                 counters: Counters::default(),
                 slots: UnsafeCell::new(Slots { count: 0, slots: [0; 2 * MAGAZINE] }),

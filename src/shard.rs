@@ -14,7 +14,6 @@ use crate::slab::Slab;
 use crate::status::Error;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::sys::barrier;
-use crate::sys::clock::monotonic_ns;
 use crate::sys::futex::WaitWord;
 use crate::ticks::Ticks;
 use crossbeam_utils::CachePadded;
@@ -24,10 +23,6 @@ use std::ptr;
 pub(crate) const PRESSURE: u64 = 1_024;
 /// Entries that one inbox may hold whatever the number of live timers: 2 MiB.
 const INBOX: u64 = if cfg!(loom) { 8 } else { 1 << 18 };
-/// How long a start waits for an owner that does not take in what waits.
-const PATIENCE_NS: u64 = 20_000_000;
-/// Stands for a thread that owns the shard for a moment, to take in what waits.
-pub(crate) const HELPER: u32 = u32::MAX;
 /// Credits that a start takes at a time.
 const CREDITS: u64 = 64;
 
@@ -42,7 +37,6 @@ pub(crate) struct Tally {
 /// See the head of this file.
 pub(crate) struct Shard {
     pub(crate) index: u32,
-    threaded: bool,
     pub(crate) ticks: Ticks,
     pub(crate) max_timers: u64,
     pub(crate) slow_callback_ns: u64,
@@ -88,7 +82,6 @@ impl Shard {
         let ticks = Ticks::new(config.tick_ns);
         Shard {
             index,
-            threaded: config.mode == Mode::Threaded,
             ticks,
             max_timers: config.max_timers,
             slow_callback_ns: config.slow_callback_ns,
@@ -164,86 +157,38 @@ impl Shard {
         self.ports().any(|port| port.inbox.waiting() > 0)
     }
 
-    /// The most entries that one inbox may hold: enough for every live timer and as many dead
-    /// ones; more come only while the owner is stuck, or is another thread that does not poll.
-    pub(crate) fn inbox_limit(&self) -> u64 {
-        (2 * self.pending()).max(INBOX)
-    }
-
-    /// Makes room in the port's inbox for `count` entries. Near the limit it wakes the owner and gives it
-    /// a little time, for it may only be waiting for its processor.
+    /// Makes room in the port's inbox for `count` entries. When very many wait there, because the owner
+    /// is stuck or is not polled, those that mean nothing any more are dropped first: what is left is
+    /// bounded by the number of live timers.
     ///
     /// # Safety
     /// The calling thread has claimed the port.
     #[inline]
     pub(crate) unsafe fn reserve(&self, port: &Port, count: usize) -> Result<(), Error> {
+        let limit = || (2 * self.pending()).max(INBOX);
         // SAFETY: the port's thread is its producer.
-        match unsafe { port.inbox.reserve(count, || self.inbox_limit()) } {
-            // SAFETY: the caller's promise.
-            Err(Error::Full) => unsafe { self.reserve_patiently(port, count) },
-            other => other,
-        }
-    }
-
-    #[cold]
-    unsafe fn reserve_patiently(&self, port: &Port, count: usize) -> Result<(), Error> {
-        let begin_ns = monotonic_ns();
-        loop {
-            self.relieve();
-            // An owner that has let one wait pass in vain is stuck; until it takes something in, nobody
-            // waits for it again.
-            let taken = port.inbox.taken();
-            let stuck = port.own.stuck_at.get() == taken + 1;
-            if !stuck {
-                crate::sync::yield_now();
-            }
-            // SAFETY: the port's thread is its producer.
-            match unsafe { port.inbox.reserve(count, || self.inbox_limit()) } {
-                Err(Error::Full) if stuck => return Err(Error::Full),
-                Err(Error::Full) if monotonic_ns() - begin_ns > PATIENCE_NS => {
-                    port.own.stuck_at.set(taken + 1);
+        match unsafe { port.inbox.reserve(count, limit) } {
+            Err(Error::Full) => {
+                // SAFETY: as above.
+                unsafe {
+                    port.inbox
+                        .purge(|bits| Core::means_something(&self.slab, Entry::from_bits(bits)));
+                    port.inbox.reserve(count, || u64::MAX)
                 }
-                Err(Error::Full) => {}
-                other => return other,
             }
-        }
-    }
-
-    /// The inboxes are long: takes them in, if the shard has no owner at the moment, or rings for
-    /// the one it has.
-    #[cold]
-    fn relieve(&self) {
-        // Acquire: pairs with the Release of whoever owned the shard before.
-        let free = !self.threaded
-            && self.owner.compare_exchange(0, HELPER, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if free {
-            // SAFETY: this thread owns the shard until the store below.
-            unsafe {
-                self.take_in_all();
-                self.tidy();
-            }
-            self.owner.store(0, Ordering::Release);
-        } else {
-            self.alarm.ring();
+            other => other,
         }
     }
 
     /// Makes the calling thread the owner, unless another thread is.
     pub(crate) fn own(&self, token: u32) -> bool {
-        loop {
-            // Acquire: pairs with the Release in `disown` and `relieve`.
-            match self.owner.compare_exchange(0, token, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return true,
-                // It only takes in what waits; that is soon over.
-                Err(HELPER) => crate::sync::yield_now(),
-                Err(_) => return false,
-            }
-        }
+        // Acquire: pairs with the Release in `disown`.
+        self.owner.compare_exchange(0, token, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Ends the calling thread's ownership.
     pub(crate) fn disown(&self) {
-        // Release: pairs with the Acquire in `own` and `relieve`.
+        // Release: pairs with the Acquire in `own`.
         self.owner.store(0, Ordering::Release);
     }
 
@@ -267,7 +212,7 @@ impl Shard {
         barrier::full();
         self.alarm.notice(tick, clock);
         if block_full && port.inbox.waiting() >= PRESSURE {
-            self.relieve();
+            self.alarm.ring();
         }
     }
 
