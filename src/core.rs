@@ -189,6 +189,9 @@ impl Core {
         if self.compacting && self.wheel.compact(&mut work, slab).finished {
             self.compacting = false;
             self.compact_at = COMPACT_FROM.max(2 * self.wheel.len());
+            if self.wheel.memory_bytes() > ROOMY * size_of::<Reminder>() * self.compact_at {
+                self.wheel.trim();
+            }
         }
     }
 
@@ -204,6 +207,8 @@ impl Core {
     }
 }
 
+/// A wheel with room for so many times its reminders gives memory back when it has been compacted.
+const ROOMY: usize = 4;
 /// Fewer reminders than this are never worth compacting.
 const COMPACT_FROM: usize = 4_096;
 
