@@ -1,0 +1,148 @@
+//! What a service of the Rust API is asked to be.
+
+use crate::config::{ClockKind, Config, Hooks, Mode, Pinning};
+use crate::engine::Engine;
+use crate::host::{self, Host, SlowCallback};
+use crate::service::Service;
+use crate::status::Error;
+use crate::time::nanos;
+use crate::timers::Timers;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A service in the making; from [`Service::builder`] to [`Builder::build`].
+///
+/// ```
+/// use shardwheel::Service;
+/// use std::time::Duration;
+///
+/// let service = Service::builder()
+///     .shards(2)
+///     .tick(Duration::from_micros(100))
+///     .max_timers(1_000_000)
+///     .thread_name("timeouts")
+///     .on_thread_start(|shard| println!("shard {shard} is here"))
+///     .slow_callback(Duration::from_millis(5), |slow| eprintln!("{slow:?}"))
+///     .build()?;
+/// assert_eq!(service.shard_count(), 2);
+/// # Ok::<(), shardwheel::Error>(())
+/// ```
+#[derive(Default)]
+#[must_use = "nothing is started yet"]
+pub struct Builder {
+    config: Config,
+    host: Host,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// How many shards, 1 to 256. Default, and 0: one for each CPU that the process may use.
+    pub fn shards(mut self, shards: u32) -> Self {
+        self.config.shards = shards;
+        self
+    }
+
+    /// The granularity, 1 µs to 1 h: a timer comes at its deadline's tick, never before its deadline, and
+    /// less than a tick after it. Default, and zero: 1 ms.
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.config.tick_ns = nanos(tick);
+        self
+    }
+
+    /// Live timers in each shard, at most 2²⁸. Default, and 0: 2²⁴.
+    pub fn max_timers(mut self, max_timers: u64) -> Self {
+        self.config.max_timers = max_timers;
+        self
+    }
+
+    /// Shard `i` runs on the `i`-th of these CPUs (modulo their number, which is not 0). A CPU that
+    /// the system refuses is an error of `build`. Default: on the `i`-th of the CPUs that the process
+    /// may use. No effect on a driven service.
+    pub fn pin_to(mut self, cpus: impl IntoIterator<Item = u32>) -> Self {
+        self.config.pinning = Pinning::List(cpus.into_iter().collect());
+        self
+    }
+
+    /// The system places the shards' threads as it likes.
+    pub fn unpinned(mut self) -> Self {
+        self.config.pinning = Pinning::None;
+        self
+    }
+
+    /// The threads are called `<prefix>-<shard>`, cut to 15 bytes. Default: "wheel".
+    pub fn thread_name(mut self, prefix: impl Into<String>) -> Self {
+        self.config.thread_name = prefix.into();
+        self
+    }
+
+    /// No threads: the host's own poll the shards; see [`Shard`](crate::Shard).
+    pub fn driven(mut self) -> Self {
+        self.config.mode = Mode::Driven;
+        self
+    }
+
+    /// A clock that goes on while the machine is suspended (`CLOCK_BOOTTIME`). Default: one
+    /// that stands still then (`CLOCK_MONOTONIC`).
+    pub fn boottime(mut self) -> Self {
+        self.config.clock = ClockKind::Boottime;
+        self
+    }
+
+    /// A clock that starts at 0 and is moved by [`Timers::advance`] alone: for tests and simulations.
+    /// Only for a driven service.
+    pub fn manual_clock(mut self) -> Self {
+        self.config.clock = ClockKind::Manual;
+        self
+    }
+
+    /// Callbacks that take longer than `limit`, in real time, are counted, and told to `told`: on the
+    /// shard's thread, after the callback and before its closure is dropped. A limit of zero: none are,
+    /// which is the default and saves two readings of the clock a callback.
+    pub fn slow_callback(
+        mut self,
+        limit: Duration,
+        told: impl Fn(&SlowCallback) + Send + Sync + 'static,
+    ) -> Self {
+        self.config.slow_callback_ns = nanos(limit);
+        self.host.on_slow = Some(Box::new(told));
+        self
+    }
+
+    /// Runs on each shard's thread as it begins, after it is pinned and named, with the shard's
+    /// index. Not in a driven service.
+    pub fn on_thread_start(mut self, hook: impl Fn(u32) + Send + Sync + 'static) -> Self {
+        self.host.on_thread_start = Some(Box::new(hook));
+        self
+    }
+
+    /// Runs on each shard's thread as it ends. Not in a driven service.
+    pub fn on_thread_stop(mut self, hook: impl Fn(u32) + Send + Sync + 'static) -> Self {
+        self.host.on_thread_stop = Some(Box::new(hook));
+        self
+    }
+
+    /// Starts the service.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: a value out of its range, an empty list of CPUs, a NUL in the name, or a
+    /// manual clock without `driven`. [`Error::NoMemory`]. [`Error::System`]: no thread, no
+    /// descriptor, or a CPU that cannot be pinned to; [`std::io::Error::last_os_error`] says why.
+    pub fn build(self) -> Result<Service, Error> {
+        let Builder { mut config, host } = self;
+        let host = Arc::new(host);
+        config.hooks = Hooks {
+            arg: Arc::as_ptr(&host).cast_mut().cast(),
+            on_thread_start: Some(host::thread_start),
+            on_thread_stop: Some(host::thread_stop),
+            on_slow_callback: Some(host::slow_callback),
+        };
+        let engine = Engine::start(config)?;
+        Ok(Service::of(Timers { engine, host }))
+    }
+}
