@@ -174,3 +174,8 @@ pub use time::Time;
 pub use timer::{Expiry, Timer, TimerBuilder};
 pub use timers::Timers;
 pub use types::Stats;
+
+/// The README's Rust, compiled and run with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
