@@ -1,5 +1,5 @@
-//! An hourglass: a timer that arms itself again, with a new interval each time, goes on after a failure,
-//! and is stopped from outside.
+//! An hourglass: a timer that arms itself again, with a new interval each time, goes on after a
+//! failure, and is stopped from outside.
 //!
 //! ```text
 //! cargo run --example hourglass
@@ -18,7 +18,8 @@ fn main() -> Result<(), Error> {
     let glass = service.timer().delay(interval).start(move |expiry| {
         turns += 1;
         interval = interval * 4 / 5;
-        // Inside its own callback a reset arms the timer again. Done first, it holds whatever follows.
+        // Inside its own callback a reset arms the timer again. Done first, it holds whatever
+        // follows.
         if let Err(error) = timers.reset(expiry.timer, interval) {
             eprintln!("it will not turn again: {error}");
         }

@@ -49,8 +49,8 @@ impl<'a> Batch<'a> {
         Batch { timers, specs: Vec::new(), refused: None }
     }
 
-    /// Adds a timer that [`TimerBuilder::start`] would start. What that would refuse, the batch's start
-    /// refuses.
+    /// Adds a timer that [`TimerBuilder::start`] would start. What that would refuse, the batch's
+    /// start refuses.
     pub fn add<F>(&mut self, timer: TimerBuilder<'_>, f: F)
     where
         F: FnMut(&Expiry) + Send + 'static,
@@ -109,9 +109,9 @@ impl<'a> Batch<'a> {
             self.specs = specs;
             return Err(Error::NoMemory);
         }
-        // SAFETY: what is called and dropped is `Send` and `'static` and made for its ctx; queues are
-        // borrowed, so not freed. There is room for so many handles, all of which are written on
-        // success; a `Timer` has the layout of a `u64`, and no handle is 0.
+        // SAFETY: what is called and dropped is `Send` and `'static` and made for its ctx; queues
+        // are borrowed, so not freed. There is room for so many handles, all of which are written
+        // on success; a `Timer` has the layout of a `u64`, and no handle is 0.
         unsafe {
             self.timers.engine.arm_batch(&specs, timers.as_mut_ptr().cast())?;
             timers.set_len(specs.len());

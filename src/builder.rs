@@ -48,8 +48,8 @@ impl Builder {
         self
     }
 
-    /// The granularity, 1 µs to 1 h: a timer comes at its deadline's tick, never before its deadline, and
-    /// less than a tick after it. Default, and zero: 1 ms.
+    /// The granularity, 1 µs to 1 h: a timer comes at its deadline's tick, never before its
+    /// deadline, and less than a tick after it. Default, and zero: 1 ms.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.config.tick_ns = nanos(tick);
         self
@@ -62,8 +62,8 @@ impl Builder {
     }
 
     /// Shard `i` runs on the `i`-th of these CPUs (modulo their number, which is not 0). A CPU that
-    /// the system refuses is an error of `build`. Default: on the `i`-th of the CPUs that the process
-    /// may use. No effect on a driven service.
+    /// the system refuses is an error of `build`. Default: on the `i`-th of the CPUs that the
+    /// process may use. No effect on a driven service.
     pub fn pin_to(mut self, cpus: impl IntoIterator<Item = u32>) -> Self {
         self.config.pinning = Pinning::List(cpus.into_iter().collect());
         self
@@ -94,16 +94,16 @@ impl Builder {
         self
     }
 
-    /// A clock that starts at 0 and is moved by [`Timers::advance`] alone: for tests and simulations.
-    /// Only for a driven service.
+    /// A clock that starts at 0 and is moved by [`Timers::advance`] alone: for tests and
+    /// simulations. Only for a driven service.
     pub fn manual_clock(mut self) -> Self {
         self.config.clock = ClockKind::Manual;
         self
     }
 
-    /// Callbacks that take longer than `limit`, in real time, are counted, and told to `told`: on the
-    /// shard's thread, after the callback and before its closure is dropped. A limit of zero: none are,
-    /// which is the default and saves two readings of the clock a callback.
+    /// Callbacks that take longer than `limit`, in real time, are counted, and told to `told`: on
+    /// the shard's thread, after the callback and before its closure is dropped. A limit of zero:
+    /// none are, which is the default and saves two readings of the clock a callback.
     pub fn slow_callback(
         mut self,
         limit: Duration,

@@ -1,9 +1,9 @@
 //! Rust code as a timer's callback.
 //!
-//! Ground rules: a closure travels in a box, whose address is the timer's `ctx` and whose release is the
-//! timer's `drop`; the engine calls `run` on one thread at a time, and `release` once, after the last
-//! run. A plain function travels as no more than its type, and `ctx` is the token. No panic leaves
-//! any of the functions here: beyond them lies a frame that nothing unwinds through.
+//! Ground rules: a closure travels in a box, whose address is the timer's `ctx` and whose release
+//! is the timer's `drop`; the engine calls `run` on one thread at a time, and `release` once, after
+//! the last run. A plain function travels as no more than its type, and `ctx` is the token. No
+//! panic leaves any of the functions here: beyond them lies a frame that nothing unwinds through.
 
 use crate::host::{Host, guard_current};
 use crate::timer::Expiry;
@@ -33,8 +33,8 @@ struct Job<F> {
     f: F,
 }
 
-/// A closure that may be called any number of times. The engine has to get what this returns, or the
-/// closure is leaked.
+/// A closure that may be called any number of times. The engine has to get what this returns, or
+/// the closure is leaked.
 pub(crate) fn repeated<F>(host: &Arc<Host>, f: F) -> Call
 where
     F: FnMut(&Expiry) + Send + 'static,
@@ -78,7 +78,8 @@ pub(crate) fn of_token(token: u64) -> *mut c_void {
 /// Runs a closure.
 ///
 /// # Safety
-/// `ctx` is what `repeated` made for this `F`, and this is the only use of it now; `expiry` can be read.
+/// `ctx` is what `repeated` made for this `F`, and this is the only use of it now; `expiry` can be
+/// read.
 unsafe extern "C-unwind" fn run<F: FnMut(&Expiry)>(ctx: *mut c_void, expiry: *const types::Expiry) {
     // SAFETY: the caller's promise; a host outlives the closures of its service.
     let (job, host, expiry) = unsafe {

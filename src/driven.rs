@@ -48,8 +48,8 @@ impl Shard {
         self.index
     }
 
-    /// Delivers everything that is due, oldest deadline first; answers how much that was, deliveries
-    /// to queues included. What becomes due meanwhile is left for the next poll.
+    /// Delivers everything that is due, oldest deadline first; answers how much that was,
+    /// deliveries to queues included. What becomes due meanwhile is left for the next poll.
     ///
     /// # Errors
     /// [`Error::Busy`]: another thread polls it or is attached to it, or this is inside a callback.
@@ -70,8 +70,8 @@ impl Shard {
         self.timers.engine.poll(self.index, budget)
     }
 
-    /// When it next wants a poll: never later than that, and now and then earlier, up to once for each of
-    /// a long delay's levels. `None`: nothing is pending. Any thread.
+    /// When it next wants a poll: never later than that, and now and then earlier, up to once for
+    /// each of a long delay's levels. `None`: nothing is pending. Any thread.
     ///
     /// # Errors
     /// None but those that all calls have.
@@ -91,12 +91,12 @@ impl Shard {
         Ok(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
-    /// Makes the calling thread the shard's owner, until the guard is dropped: it alone polls it, the
-    /// timers that it starts go there, and its calls on them work on the wheel directly. Never
+    /// Makes the calling thread the shard's owner, until the guard is dropped: it alone polls it,
+    /// the timers that it starts go there, and its calls on them work on the wheel directly. Never
     /// needed, only faster.
     ///
-    /// A thread can own many shards; its timers go to the one attached last. Where the thread owns the
-    /// shard already, this changes how, and the guard that is dropped first ends it.
+    /// A thread can own many shards; its timers go to the one attached last. Where the thread owns
+    /// the shard already, this changes how, and the guard that is dropped first ends it.
     ///
     /// # Errors
     /// [`Error::Busy`]: another thread is attached or polls it, or this is inside a callback.
@@ -143,8 +143,8 @@ impl Attached {
     /// Ends the ownership, and says how that went.
     ///
     /// # Errors
-    /// [`Error::Busy`]: inside a callback; the thread stays attached. [`Error::Invalid`]: another guard
-    /// has ended it before. [`Error::Forked`].
+    /// [`Error::Busy`]: inside a callback; the thread stays attached. [`Error::Invalid`]: another
+    /// guard has ended it before. [`Error::Forked`].
     pub fn detach(self) -> Result<(), Error> {
         // The drop that follows finds nothing left to do, or is refused again.
         self.shard.timers.engine.detach(self.shard.index)

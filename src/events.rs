@@ -30,8 +30,8 @@ pub struct Event {
 ///
 /// Each timer that is started with it carries a token, a number of the host's own. Any number of
 /// threads can take events; each event is delivered once, the oldest deadline of a shard first. An
-/// event that waits is still a timer: cancelled, it is never seen; reset, it comes again later. While
-/// an event of a periodic timer waits, further periods add to its [`Expiry::missed`].
+/// event that waits is still a timer: cancelled, it is never seen; reset, it comes again later.
+/// While an event of a periodic timer waits, further periods add to its [`Expiry::missed`].
 ///
 /// Dropped, it cancels its timers, and the events that wait in it are gone. (If another thread is
 /// attached to a shard exclusively, that happens when it has detached.) It does not keep the
@@ -59,8 +59,8 @@ pub struct Queue {
     raw: *const QueueInner,
 }
 
-// SAFETY: `QueueInner` is shared between threads by its own rules, which allow every call that is made
-// here on any thread.
+// SAFETY: `QueueInner` is shared between threads by its own rules, which allow every call that is
+// made here on any thread.
 unsafe impl Send for Queue {}
 // SAFETY: as above.
 unsafe impl Sync for Queue {}
@@ -112,9 +112,9 @@ impl Queue {
         Ok(event)
     }
 
-    /// Takes the events that wait and puts them at the end of `events`, as many as it has spare capacity
-    /// for; if it has none, room for some is made. Answers how many were taken: less than there was
-    /// room for if no more wait.
+    /// Takes the events that wait and puts them at the end of `events`, as many as it has spare
+    /// capacity for; if it has none, room for some is made. Answers how many were taken: less than
+    /// there was room for if no more wait.
     ///
     /// # Errors
     /// As `pop`; then none have been taken.
@@ -153,8 +153,8 @@ impl Queue {
         Ok(taken)
     }
 
-    /// A descriptor that is readable while events wait, for epoll and its like. Level triggered. It is
-    /// the queue's, to be neither read nor written.
+    /// A descriptor that is readable while events wait, for epoll and its like. Level triggered. It
+    /// is the queue's, to be neither read nor written.
     ///
     /// # Errors
     /// [`Error::System`]: none was to be had. [`Error::Stopped`], [`Error::Forked`].
@@ -178,8 +178,8 @@ impl Drop for Queue {
 /// their engine.
 pub(crate) fn free_left(host: &Host) {
     for queue in host.take_left() {
-        // SAFETY: a queue is left by its one holder's drop, and whoever takes it from there alone has it;
-        // it was made by the engine of this host, whose calls are what got us here.
+        // SAFETY: a queue is left by its one holder's drop, and whoever takes it from there alone
+        // has it; it was made by the engine of this host, whose calls are what got us here.
         let freed = unsafe { Engine::queue_free(queue) };
         if freed == Err(Error::Busy) {
             host.leave(queue);

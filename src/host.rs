@@ -1,5 +1,5 @@
-//! What a service of the Rust API keeps beside its engine: the host's hooks, the count of panics, and
-//! on each thread which service's code it runs.
+//! What a service of the Rust API keeps beside its engine: the host's hooks, the count of panics,
+//! and on each thread which service's code it runs.
 //!
 //! Ground rules: whoever can reach the engine holds the `Host` too, and a service that cannot be
 //! stopped is never let go of. So the `Host` outlives every closure and hook that the engine may
@@ -51,8 +51,8 @@ pub(crate) struct Host {
 }
 
 thread_local! {
-    /// The service whose callbacks this thread runs now, or null. Without a destructor, so that it can
-    /// be read at any time of a thread's life.
+    /// The service whose callbacks this thread runs now, or null. Without a destructor, so that it
+    /// can be read at any time of a thread's life.
     static CURRENT: Cell<*const Host> = const { Cell::new(ptr::null()) };
 }
 
@@ -109,8 +109,8 @@ pub(crate) fn guard_current(code: impl FnOnce()) {
     }
 }
 
-/// Drops what a panic carried. That may panic too; what the second panic carries is leaked, as there
-/// need be no end to it.
+/// Drops what a panic carried. That may panic too; what the second panic carries is leaked, as
+/// there need be no end to it.
 fn discard(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);

@@ -55,8 +55,8 @@
 //!   hands it back. Its closure is dropped exactly once, when it has ended.
 //! - The callbacks of one shard never overlap. Everything is allowed inside them, but to wait for
 //!   themselves: [`Error::WouldDeadlock`].
-//! - A panic in a callback is caught and counted ([`Timers::panics`]); the shard goes on, and so does
-//!   a periodic timer.
+//! - A panic in a callback is caught and counted ([`Timers::panics`]); the shard goes on, and so
+//!   does a periodic timer.
 //! - Whatever races with whatever, one compare-and-swap on the timer decides, and the
 //!   [`Outcome`] says what was decided.
 //! - A cancelled timer's memory is there for the next one at once, however far its deadline was.
@@ -88,11 +88,11 @@
 //!
 //! | operation | what it does |
 //! |---|---|
-//! | start | reads the clock, fills a record of 32 bytes, writes one entry of a queue of its thread's own |
+//! | start | reads the clock, fills a record of 32 bytes, writes an entry of its thread's own inbox |
 //! | start of a closure | the same, a second record of the rarer fields, and the closure's box |
 //! | cancel | one compare-and-swap on the record; the owner is not told |
 //! | reset to later | one compare-and-swap on the record; the owner is not told |
-//! | reset to earlier | the same and one entry; the owner is woken if it would be late |
+//! | reset to earlier | the same and an entry; the owner is woken if it would be late |
 //! | expiry | reads reminders in a row, two compare-and-swaps on the record |
 //!
 //! # Map of the source

@@ -12,19 +12,19 @@ use std::thread;
 /// [driven](Builder::driven), a thread of its own.
 ///
 /// All calls on it are those of [`Timers`], to which it dereferences. The `Service` itself is its
-/// life: when it is dropped, the service ends as by [`Timers::stop`]. It can be shared by reference or in
-/// an `Arc`; what lives longer, or lives inside the callbacks, takes a [`Timers`] by
+/// life: when it is dropped, the service ends as by [`Timers::stop`]. It can be shared by reference
+/// or in an `Arc`; what lives longer, or lives inside the callbacks, takes a [`Timers`] by
 /// [`Service::timers`]. (A callback that held the `Service` itself would keep it from ever being
 /// dropped.)
 ///
 /// # Drop
-/// Dropping it waits until no callback runs and the threads have ended, and drops the closures of all
-/// timers that had not fired.
+/// Dropping it waits until no callback runs and the threads have ended, and drops the closures of
+/// all timers that had not fired.
 ///
-/// Where that wait would be for the dropping thread itself (inside a callback, a hook, or the drop of
-/// a closure while the service stops) it is left to a thread that is made for it, and the drop returns at
-/// once: the service ends soon after the callback has returned. If no thread can be made, the service goes
-/// on.
+/// Where that wait would be for the dropping thread itself (inside a callback, a hook, or the drop
+/// of a closure while the service stops) it is left to a thread that is made for it, and the drop
+/// returns at once: the service ends soon after the callback has returned. If no thread can be
+/// made, the service goes on.
 ///
 /// In a child of the process that started it the drop does nothing, and leaks: closures are
 /// not dropped there.
@@ -54,8 +54,8 @@ pub struct Unfired {
 }
 
 impl Service {
-    /// Starts a service with all defaults: a pinned thread for each CPU that the process may use, ticks
-    /// of 1 ms, the monotonic clock, 2²⁴ timers a shard.
+    /// Starts a service with all defaults: a pinned thread for each CPU that the process may use,
+    /// ticks of 1 ms, the monotonic clock, 2²⁴ timers a shard.
     ///
     /// # Errors
     /// As [`Builder::build`].
@@ -72,8 +72,8 @@ impl Service {
         Service { timers }
     }
 
-    /// A way in that can be cloned, kept by other threads and captured by callbacks, and does not keep the
-    /// service from ending.
+    /// A way in that can be cloned, kept by other threads and captured by callbacks, and does not
+    /// keep the service from ending.
     pub fn timers(&self) -> Timers {
         self.timers.clone()
     }
@@ -90,7 +90,8 @@ impl Deref for Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // The shard's own thread is waited for even after its last turn, in its thread-locals' drops.
+        // The shard's own thread is waited for even after its last turn, in its thread-locals'
+        // drops.
         if !self.timers.host.is_current() {
             match self.timers.stop() {
                 Ok(_) => return,

@@ -89,7 +89,8 @@ impl Expiry {
     }
 }
 
-/// A timer in the making: from [`Timers::timer`], through what is asked of it, to one of the `start`s.
+/// A timer in the making: from [`Timers::timer`], through what is asked of it, to one of the
+/// `start`s.
 ///
 /// It is `Copy`: what it asks for can start any number of timers.
 ///
@@ -129,17 +130,17 @@ impl<'a> TimerBuilder<'a> {
         }
     }
 
-    /// Due so long from the call that starts it. Every duration is accepted; zero is due at the shard's
-    /// next turn, and one beyond 584 years does not come. Without a delay or a deadline: one
-    /// period, or zero if there is none.
+    /// Due so long from the call that starts it. Every duration is accepted; zero is due at the
+    /// shard's next turn, and one beyond 584 years does not come. Without a delay or a deadline:
+    /// one period, or zero if there is none.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.first_ns = Some(nanos(delay));
         self.flags &= !TIMER_ABSOLUTE;
         self
     }
 
-    /// Due at an instant on the service's clock, in place of a delay. One that is past is due at the
-    /// shard's next turn.
+    /// Due at an instant on the service's clock, in place of a delay. One that is past is due at
+    /// the shard's next turn.
     pub fn deadline(mut self, deadline: Time) -> Self {
         self.first_ns = Some(deadline.as_nanos());
         self.flags |= TIMER_ABSOLUTE;
@@ -174,25 +175,25 @@ impl<'a> TimerBuilder<'a> {
         self
     }
 
-    /// On this shard. Without it: on the calling thread's own shard (that of the callback it is in, or
-    /// the one that it attached to last), or else the thread's home shard.
+    /// On this shard. Without it: on the calling thread's own shard (that of the callback it is in,
+    /// or the one that it attached to last), or else the thread's home shard.
     pub fn shard(mut self, shard: u32) -> Self {
         self.shard = shard;
         self
     }
 
-    /// Starts it with a closure that is called at each expiry. It is dropped when the timer has ended:
-    /// after the last call, or on the thread that cancels or stops.
+    /// Starts it with a closure that is called at each expiry. It is dropped when the timer has
+    /// ended: after the last call, or on the thread that cancels or stops.
     ///
-    /// A one-shot may be armed again inside the closure, by [`Timers::reset`]; then it is called again.
-    /// A closure that panics is called again too, if its timer goes on, whatever state it left its
-    /// captures in.
+    /// A one-shot may be armed again inside the closure, by [`Timers::reset`]; then it is called
+    /// again. A closure that panics is called again too, if its timer goes on, whatever state it
+    /// left its captures in.
     ///
     /// # Errors
     /// [`Error::Invalid`]: no such shard, a period of zero, `burst` or `fixed_delay` without a
-    /// period, or both. [`Error::Full`], [`Error::NoMemory`], [`Error::Stopped`], [`Error::Forked`].
-    /// [`Error::Busy`]: another thread is attached to the shard exclusively. The closure is dropped
-    /// then.
+    /// period, or both. [`Error::Full`], [`Error::NoMemory`], [`Error::Stopped`],
+    /// [`Error::Forked`]. [`Error::Busy`]: another thread is attached to the shard exclusively. The
+    /// closure is dropped then.
     pub fn start<F>(self, f: F) -> Result<Timer, Error>
     where
         F: FnMut(&Expiry) + Send + 'static,
@@ -220,8 +221,8 @@ impl<'a> TimerBuilder<'a> {
     /// Starts it with a plain function, which is told the token. Nothing is allocated, and of a
     /// one-shot without slack nothing is kept but its 32-byte record.
     ///
-    /// `f` is the name of a function, or a closure that captures nothing. A pointer to a function, or a
-    /// closure with captures, does not compile:
+    /// `f` is the name of a function, or a closure that captures nothing. A pointer to a function,
+    /// or a closure with captures, does not compile:
     ///
     /// ```compile_fail
     /// # let service = shardwheel::Service::builder().shards(1).driven().build().unwrap();
@@ -238,8 +239,8 @@ impl<'a> TimerBuilder<'a> {
         self.arm(&closure::plain(f, token).put_in(self.spec()?))
     }
 
-    /// Starts it with a queue: each expiry waits there, with the token, until a thread takes it. Nothing
-    /// is allocated.
+    /// Starts it with a queue: each expiry waits there, with the token, until a thread takes it.
+    /// Nothing is allocated.
     ///
     /// # Errors
     /// As `start`; [`Error::Invalid`] also with a queue of another service.

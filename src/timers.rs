@@ -17,13 +17,13 @@ use std::time::Duration;
 
 /// A way in to a [`Service`](crate::Service), to be cloned freely.
 ///
-/// A service has an owner, the `Service`, which ends it when it is dropped; and any number of these,
-/// which do not keep it running. Hand them to threads, and capture them in the callbacks that start,
-/// cancel and reset timers themselves. After the end every call answers [`Error::Stopped`], except
-/// where it says otherwise.
+/// A service has an owner, the `Service`, which ends it when it is dropped; and any number of
+/// these, which do not keep it running. Hand them to threads, and capture them in the callbacks
+/// that start, cancel and reset timers themselves. After the end every call answers
+/// [`Error::Stopped`], except where it says otherwise.
 ///
-/// All calls can be made from any thread, also inside callbacks. In a child of the process that started
-/// the service all of them answer [`Error::Forked`].
+/// All calls can be made from any thread, also inside callbacks. In a child of the process that
+/// started the service all of them answer [`Error::Forked`].
 #[derive(Clone)]
 pub struct Timers {
     pub(crate) engine: Arc<Engine>,
@@ -41,8 +41,8 @@ impl Timers {
     /// Starts a timer that calls `f` once, `delay` from now.
     ///
     /// Zero is due at the next turn of the shard, never inside this call; a delay beyond 584 years
-    /// does not come. The timer lives on the calling thread's shard; see [`Timers::timer`] for one with
-    /// more asked of it.
+    /// does not come. The timer lives on the calling thread's shard; see [`Timers::timer`] for one
+    /// with more asked of it.
     ///
     /// ```
     /// use shardwheel::Service;
@@ -68,8 +68,8 @@ impl Timers {
         self.timer().delay(delay).start_once(f)
     }
 
-    /// As [`Timers::after`], at an instant on the service's clock. One that is past is due at the next
-    /// turn of the shard.
+    /// As [`Timers::after`], at an instant on the service's clock. One that is past is due at the
+    /// next turn of the shard.
     ///
     /// # Errors
     /// As `after`.
@@ -80,9 +80,9 @@ impl Timers {
         self.timer().deadline(deadline).start_once(f)
     }
 
-    /// Starts a timer that calls `f` every `period`, the first time one period from now, on a grid that
-    /// does not drift. Points of the grid that went by while the shard was busy are skipped, and
-    /// [`Expiry::missed`] says how many.
+    /// Starts a timer that calls `f` every `period`, the first time one period from now, on a grid
+    /// that does not drift. Points of the grid that went by while the shard was busy are skipped,
+    /// and [`Expiry::missed`] says how many.
     ///
     /// It goes on until it is cancelled, also after a panic of `f`.
     ///
@@ -95,8 +95,8 @@ impl Timers {
         self.timer().period(period).start(f)
     }
 
-    /// As [`Timers::after`], without an allocation: `f` is a plain function (or captures nothing), and
-    /// is told the token. See [`TimerBuilder::start_fn`].
+    /// As [`Timers::after`], without an allocation: `f` is a plain function (or captures nothing),
+    /// and is told the token. See [`TimerBuilder::start_fn`].
     ///
     /// ```
     /// use shardwheel::{Expiry, Service};
@@ -146,13 +146,14 @@ impl Timers {
 impl Timers {
     /// Cancels a timer. Lock-free, never waits.
     ///
-    /// - [`Outcome::Done`]: it will not run again, and is not running. Its closure has been dropped,
-    ///   on this thread. (Inside the callback of the periodic timer itself: it will not run again.)
+    /// - [`Outcome::Done`]: it will not run again, and is not running. Its closure has been
+    ///   dropped, on this thread. (Inside the callback of the periodic timer itself: it will not
+    ///   run again.)
     /// - [`Outcome::Running`]: its callback is running now, and will not run again.
     /// - [`Outcome::NotFound`]: it had ended before.
     ///
-    /// A timer that is due, or whose event waits in a queue, is cancelled like any other, as long as
-    /// its callback has not begun and its event has not been taken.
+    /// A timer that is due, or whose event waits in a queue, is cancelled like any other, as long
+    /// as its callback has not begun and its event has not been taken.
     ///
     /// # Errors
     /// [`Error::Invalid`]: no timer of this service has such a handle. [`Error::Busy`]: another
@@ -187,8 +188,8 @@ impl Timers {
     /// timer a new grid begins. To a later instant it is one atomic operation.
     ///
     /// - [`Outcome::Done`]: it is armed. Inside the timer's own callback: again.
-    /// - [`Outcome::Running`]: the callback of the one-shot is running, on another thread; nothing has
-    ///   changed.
+    /// - [`Outcome::Running`]: the callback of the one-shot is running, on another thread; nothing
+    ///   has changed.
     /// - [`Outcome::NotFound`]: it had ended before.
     ///
     /// # Errors
@@ -208,8 +209,8 @@ impl Timers {
         self.engine.reset_at(timer.to_bits(), deadline.as_nanos())
     }
 
-    /// How long a timer still has: zero when it is due, [`Duration::MAX`] if its deadline does not come,
-    /// `None` if it is not armed (it has ended, or its last callback is running).
+    /// How long a timer still has: zero when it is due, [`Duration::MAX`] if its deadline does not
+    /// come, `None` if it is not armed (it has ended, or its last callback is running).
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::Stopped`], [`Error::Forked`].
@@ -229,8 +230,8 @@ impl Timers {
         Time::from_nanos(self.engine.now())
     }
 
-    /// Moves a manual clock on; it stops at [`Time::NEVER`]. Nothing is delivered by it: that is for the
-    /// next poll of each shard.
+    /// Moves a manual clock on; it stops at [`Time::NEVER`]. Nothing is delivered by it: that is
+    /// for the next poll of each shard.
     ///
     /// # Errors
     /// [`Error::Unsupported`]: the clock is not a manual one. [`Error::Forked`].
@@ -283,10 +284,10 @@ impl Timers {
 
 /// # The end
 impl Timers {
-    /// Ends the service: no callback runs after this returns, its threads have ended, and every timer
-    /// that had not fired is over, its closure dropped on this thread. Answers how many those were.
-    /// It waits for the callbacks that are running, one a shard at most. A second call answers 0, when
-    /// the first is over.
+    /// Ends the service: no callback runs after this returns, its threads have ended, and every
+    /// timer that had not fired is over, its closure dropped on this thread. Answers how many those
+    /// were. It waits for the callbacks that are running, one a shard at most. A second call
+    /// answers 0, when the first is over.
     ///
     /// # Errors
     /// [`Error::WouldDeadlock`]: inside a callback or hook of this service. [`Error::Forked`].

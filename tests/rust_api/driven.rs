@@ -1,7 +1,8 @@
 //! Shards that the test's own threads poll.
 
 use crate::*;
-use shardwheel::{Error, Outcome, Time};
+use shardwheel::{Attached, Error, Outcome, Time};
+use std::cell::RefCell;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Asks `poll(2)`, for which the standard library has no call.
@@ -123,7 +124,7 @@ fn attached_exclusive() {
 fn a_guard_that_is_dropped_in_a_callback_leaves_the_thread_attached() {
     let (service, shard) = manual();
     thread_local! {
-        static KEPT: std::cell::RefCell<Option<shardwheel::Attached>> = const { std::cell::RefCell::new(None) };
+        static KEPT: RefCell<Option<Attached>> = const { RefCell::new(None) };
     }
     thread::scope(|scope| {
         scope

@@ -2,6 +2,7 @@
 
 use crate::*;
 use shardwheel::{Error, Outcome, Timer, Timers};
+use std::cell::RefCell;
 use std::sync::Mutex;
 
 #[test]
@@ -145,7 +146,7 @@ fn a_service_dropped_with_its_own_pending_timer() {
     ends(&timers, &dropped);
     // On a shard's thread, when that has ended its last turn.
     thread_local! {
-        static KEPT: std::cell::RefCell<Option<Service>> = const { std::cell::RefCell::new(None) };
+        static KEPT: RefCell<Option<Service>> = const { RefCell::new(None) };
     }
     let service = threaded(1);
     let dropped = bystander(&service);

@@ -15,7 +15,8 @@ fn what_may_cross_threads() {
     is_send::<(Service, Timers, Timer, Shard, Queue, Event, Expiry, Error, Outcome, Stats, Time)>();
     is_sync::<(Service, Timers, Timer, Shard, Queue, Event, Expiry, Error, Outcome, Stats, Time)>();
     is_send::<(Builder, TimerBuilder<'_>, Batch<'_>)>();
-    // Whether a type is `Send` can be asked of inference: with two ways to call it, it would not compile.
+    // Whether a type is `Send` can be asked of inference: with two ways to call it, it would not
+    // compile.
     trait MayNotCross<A> {
         fn ask() {}
     }

@@ -1,7 +1,8 @@
 //! The Rust API, as a program without unsafe code uses it.
 //!
-//! What the engine promises is tested rule by rule in `contract`; here it is that the closures, handles
-//! and guards of the Rust API keep to it, and that each item of the API does what its docs say.
+//! What the engine promises is tested rule by rule in `contract`; here it is that the closures,
+//! handles and guards of the Rust API keep to it, and that each item of the API does what its docs
+//! say.
 #![cfg(not(loom))]
 #![deny(unsafe_code)]
 

@@ -89,8 +89,8 @@ const OPEN: u8 = 0;
 const PAID: u8 = 1;
 const CLOSED: u8 = 2;
 
-/// 100,000 orders are to be paid in time. To pay cancels the time-out, and whoever comes second finds
-/// out; the rest are closed, exactly once each.
+/// 100,000 orders are to be paid in time. To pay cancels the time-out, and whoever comes second
+/// finds out; the rest are closed, exactly once each.
 #[test]
 fn orders_are_paid_or_closed() {
     const ORDERS: usize = 100_000;
