@@ -287,7 +287,8 @@ fn tokio_68() {
 fn odp_worker(door: Door, cells: &[Cell], seed: u64, until: u64) {
     let mut rng = Rng::new(seed);
     let mut late = vec![0; cells.len()];
-    let deadline = |rng: &mut Rng| door.now() + rng.below(20) * MS;
+    // Whole ticks: of two deadlines in one tick either may be told where a reset meets the firing.
+    let deadline = |rng: &mut Rng| (door.now() / MS + rng.below(20)) * MS;
     let start = |cell: &Cell, at: u64| {
         let mut spec = cell.spec(door);
         (spec.delay_ns, spec.flags, spec.drop) = (at, SW_TIMER_ABSOLUTE, None);
