@@ -328,6 +328,31 @@ fn s4_not_in_this_mode() {
 }
 
 #[test]
+fn s4_prometheus_stays_within_its_capacity() {
+    let svc = Setup::manual(MS).start();
+    let mut needed = 0;
+    let mut whole = vec![b'x'; 1 << 16];
+    let status = unsafe {
+        sw_stats_prometheus(svc.raw(), whole.as_mut_ptr().cast(), whole.len(), &mut needed)
+    };
+    assert_eq!(status, SW_OK);
+    assert_eq!(whole[needed], 0, "needed is the length without the final NUL");
+    assert!(!whole[..needed].contains(&0));
+    for capacity in [1, 10, 100, needed, needed + 1] {
+        let mut part = vec![b'x'; needed + 100];
+        let mut again = 0;
+        let status = unsafe {
+            sw_stats_prometheus(svc.raw(), part.as_mut_ptr().cast(), capacity, &mut again)
+        };
+        assert!(part[capacity..].iter().all(|&byte| byte == b'x'), "{capacity}");
+        if status == SW_OK {
+            assert!(part[..capacity].contains(&0));
+            assert_eq!(again, needed);
+        }
+    }
+}
+
+#[test]
 fn s4_texts_and_version() {
     use std::ffi::CStr;
     for status in -12..6 {

@@ -20,6 +20,7 @@ mod resets;
 mod service;
 mod slow;
 mod stop;
+mod storm;
 mod threads;
 mod time;
 mod time_idle;

@@ -197,6 +197,7 @@ fn c8_from_elsewhere_includes_another_callback() {
 
 #[test]
 fn c8_later_wakes_nobody_earlier_does() {
+    let witness = Witness::new();
     let svc = Setup::threaded(1).start();
     let log = Log::new();
     let timer = svc.start(HOUR, log);
@@ -212,7 +213,8 @@ fn c8_later_wakes_nobody_earlier_does() {
     assert_eq!(svc.reset(timer, 10 * MS), SW_OK);
     within(Duration::from_secs(5), "woken for the earlier one", || log.count() == 1);
     assert!(begin.elapsed() >= Duration::from_millis(10));
-    assert!(begin.elapsed() < Duration::from_millis(300), "{:?}", begin.elapsed());
+    let took = begin.elapsed().as_nanos() as u64;
+    assert!(took < 11 * MS + witness.slack(), "{took} ns");
     assert!(log.last().now >= log.last().deadline);
 }
 

@@ -167,6 +167,7 @@ fn s3_the_largest_number_allowed() {
 
 #[test]
 fn s7_a_blocked_shard_changes_nothing_on_the_others() {
+    let witness = Witness::new();
     let svc = Setup::threaded(3).start();
     let log = Log::new();
     let stuck = Standing::begin(svc.timer().shard(1));
@@ -180,13 +181,13 @@ fn s7_a_blocked_shard_changes_nothing_on_the_others() {
     }
     eventually("the others go on", || log.count() == 200);
     for fire in log.fires() {
-        assert!(fire.now - fire.deadline < 250 * MS, "{fire:?}");
+        assert!(fire.now - fire.deadline < MS + witness.slack(), "{fire:?}");
     }
     let begin = Instant::now();
     let timer = svc.timer().shard(2).delay(HOUR).log(log).start();
     assert_eq!(svc.reset(timer, MS), SW_OK);
     eventually("and on", || log.count() == 201);
-    assert!(begin.elapsed() < Duration::from_millis(400));
+    assert!((begin.elapsed().as_nanos() as u64) < 2 * MS + witness.slack());
     stuck.let_go();
 }
 

@@ -49,6 +49,7 @@ fn f7_off_means_off() {
 
 #[test]
 fn f7_it_delays_its_own_shard_alone() {
+    let witness = Witness::new();
     static SLOW: Gate = Gate::new();
     let svc = Setup::threaded(2).start();
     let (own, other) = (Log::new(), Log::new());
@@ -60,7 +61,9 @@ fn f7_it_delays_its_own_shard_alone() {
     eventually("the other shard's", || other.count() == 50);
     assert_eq!(own.count(), 0);
     assert!(svc.stats_of(0).overdue_ns > 0, "50 timers wait behind the slow one");
-    assert!(other.fires().iter().all(|fire| fire.now - fire.deadline < 250 * MS));
+    for fire in other.fires() {
+        assert!(fire.now - fire.deadline < MS + witness.slack(), "{fire:?}");
+    }
     SLOW.open();
     eventually("its own", || own.count() == 50);
 }
@@ -126,6 +129,7 @@ fn f8_a_cancel_in_a_storm_still_wins() {
 #[test]
 fn f8_from_another_thread_too() {
     static STORM: Gate = Gate::new();
+    static CANCELLED: Gate = Gate::new();
     let svc = Setup::threaded(1).start();
     let log = Log::new();
     svc.timer().run(|_| STORM.wait()).start();
@@ -136,7 +140,9 @@ fn f8_from_another_thread_too() {
         let call = move |_: &sw_expiry| {
             let begin = Instant::now();
             while begin.elapsed() < Duration::from_micros(25) {}
-            inside.fetch_add(1, Ordering::SeqCst);
+            if inside.fetch_add(1, Ordering::SeqCst) == 15_000 {
+                CANCELLED.wait();
+            }
         };
         if i < 19_000 {
             svc.timer().run(call).start();
@@ -144,12 +150,14 @@ fn f8_from_another_thread_too() {
             last.push(svc.timer().log(log).start());
         }
     }
-    // Half a second of callbacks comes first; the last thousand are due all the while.
+    // Half a second of callbacks comes first (and waits, should this thread be held up); the last
+    // thousand are due all the while.
     STORM.open();
     eventually("the storm is on", || ran.load(Ordering::SeqCst) > 10);
     for &timer in &last {
         assert_eq!(svc.cancel(timer), SW_OK, "due, but not yet called");
     }
+    CANCELLED.open();
     let more = svc.timer().delay(0).log(log).start();
     eventually("the storm is over", || log.count() == 1);
     assert_eq!(log.timers(), [more]);

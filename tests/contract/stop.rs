@@ -182,6 +182,7 @@ fn s2_free_alone_and_null() {
 
 #[test]
 fn s2_joins_within_one_running_callback() {
+    let witness = Witness::new();
     let svc = Setup::threaded(1).start();
     let ran = Arc::new(AtomicU64::new(0));
     let stuck = Standing::begin(svc.timer());
@@ -198,9 +199,11 @@ fn s2_joins_within_one_running_callback() {
     let begin = Instant::now();
     let before = ran.load(Ordering::SeqCst);
     let back = svc.stop_into().unwrap().len() as u64;
-    assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
+    let took = begin.elapsed().as_nanos() as u64;
+    assert!(took < 20 * MS + witness.slack(), "{took} ns");
     let after = ran.load(Ordering::SeqCst);
-    assert!(after <= before + 2, "it worked off {} more", after - before);
+    let late = witness.slack() / (20 * MS);
+    assert!(after <= before + 2 + late, "it worked off {} more", after - before);
     assert_eq!(back + after, 500);
     stays(Duration::from_millis(50), "none runs after stop", || {
         ran.load(Ordering::SeqCst) == after

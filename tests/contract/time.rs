@@ -6,9 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Real time's slop: what a busy machine may take to wake a thread.
-const SLOP: u64 = 250 * MS;
-
 #[test]
 fn t1_due_at_the_first_tick_at_or_after_the_deadline() {
     for tick in [US, MS, HOUR, 1_234_567, 1_001] {
@@ -138,6 +135,7 @@ fn t1_never_early_driven() {
 
 #[test]
 fn t1_every_clock_runs() {
+    let witness = Witness::new();
     for clock in [SW_CLOCK_MONOTONIC as u32, SW_CLOCK_BOOTTIME as u32] {
         let svc = Setup::threaded(1).with(|config| config.clock = clock).start();
         let log = Log::new();
@@ -148,7 +146,7 @@ fn t1_every_clock_runs() {
         assert!(instant.elapsed() >= Duration::from_millis(20));
         let passed = svc.now() - begin;
         let elapsed = instant.elapsed().as_nanos() as u64;
-        assert!(passed <= elapsed + SLOP, "the clock does not count nanoseconds");
+        assert!(passed <= elapsed + witness.slack(), "the clock does not count nanoseconds");
     }
 }
 
@@ -177,6 +175,7 @@ fn t2_no_later_than_a_tick_whatever_the_delay() {
 
 #[test]
 fn t2_no_later_than_a_tick_in_real_time() {
+    let witness = Witness::new();
     // Delays across the boundaries of the two finest levels, on a shard that has gone to sleep,
     // at several instants, so that the clock's own digits differ.
     let svc = Setup::threaded(1).start();
@@ -190,21 +189,23 @@ fn t2_no_later_than_a_tick_in_real_time() {
         eventually("all fire", || log.count() == delays.len() as u64);
         for fire in log.fires() {
             let late = fire.now - fire.deadline;
-            assert!(late <= MS + SLOP, "{late} ns late");
+            assert!(late <= MS + witness.slack(), "{late} ns late");
         }
     }
-    assert!(svc.stats().lateness_max_ns <= MS + 2 * SLOP);
+    assert!(svc.stats().lateness_max_ns <= MS + witness.slack());
 }
 
 #[test]
 fn t2_an_idle_shard_adds_nothing() {
+    let witness = Witness::new();
     let svc = Setup::threaded(1).start();
     let log = Log::new();
     std::thread::sleep(Duration::from_millis(400));
     let begin = Instant::now();
     svc.start(0, log);
     eventually("it fires", || log.count() == 1);
-    assert!(begin.elapsed() < Duration::from_nanos(MS + SLOP), "{:?}", begin.elapsed());
+    let took = begin.elapsed().as_nanos() as u64;
+    assert!(took < MS + witness.slack(), "{took} ns");
 }
 
 #[test]
@@ -217,11 +218,12 @@ fn t4_one_poll_after_any_jump_delivers_everything() {
             svc.start(random.below(US << level), log);
         }
     }
-    let begin = Instant::now();
+    let begin = processor_time();
     svc.advance(US << 50);
     assert_eq!(svc.poll(), 10_000);
     assert_eq!(log.count(), 10_000);
-    assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
+    let used = processor_time() - begin;
+    assert!(used < Duration::from_millis(500), "{used:?}");
     assert_eq!(svc.next(), SW_NEVER);
 }
 
@@ -229,7 +231,7 @@ fn t4_one_poll_after_any_jump_delivers_everything() {
 fn t4_the_cost_of_a_jump_does_not_follow_its_ticks() {
     let svc = Setup::manual(US).start();
     let log = Log::counting();
-    let begin = Instant::now();
+    let begin = processor_time();
     // An empty wheel, then one far timer that stays, then one that is met each time.
     svc.run(US << 50);
     let far = svc.start(SW_NEVER - 1, log);
@@ -242,7 +244,8 @@ fn t4_the_cost_of_a_jump_does_not_follow_its_ticks() {
     }
     assert_eq!(log.count(), 100);
     assert_eq!(svc.cancel(far), SW_OK);
-    assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
+    let used = processor_time() - begin;
+    assert!(used < Duration::from_millis(500), "{used:?}");
 }
 
 #[test]

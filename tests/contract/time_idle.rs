@@ -40,14 +40,15 @@ fn t7_idle_costs_no_processor_time() {
             svc.start(HOUR + i, log);
         }
         settle();
-        let used = processor_time();
+        let used = whole_processor_time();
         std::thread::sleep(Duration::from_millis(500));
-        let used = processor_time() - used;
+        let used = whole_processor_time() - used;
         assert!(used < Duration::from_millis(50), "{used:?} used in 500 ms of idling");
     });
 }
 
-fn processor_time() -> Duration {
+/// Of all threads together.
+fn whole_processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
@@ -76,6 +77,7 @@ fn t7_a_later_timer_does_not_wake_the_shard() {
 
 #[test]
 fn t7_an_earlier_timer_wakes_it_in_time() {
+    let witness = Witness::new();
     let svc = Setup::threaded(1).start();
     let (far, near) = (Log::new(), Log::new());
     svc.start(HOUR, far);
@@ -84,7 +86,8 @@ fn t7_an_earlier_timer_wakes_it_in_time() {
         let begin = Instant::now();
         svc.start(round % 3 * MS, near);
         within(Duration::from_secs(5), "a lost wake-up", || near.count() == round + 1);
-        assert!(begin.elapsed() < Duration::from_millis(300), "{:?}", begin.elapsed());
+        let took = begin.elapsed().as_nanos() as u64;
+        assert!(took < 3 * MS + witness.slack(), "{took} ns");
     }
     // Each earlier than the one before, all while it sleeps.
     let log = Log::new();
@@ -94,7 +97,7 @@ fn t7_an_earlier_timer_wakes_it_in_time() {
     }
     within(Duration::from_secs(5), "all fire", || log.count() == 50);
     for fire in log.fires() {
-        assert!(fire.now - fire.deadline < 300 * MS, "{fire:?}");
+        assert!(fire.now - fire.deadline < MS + witness.slack(), "{fire:?}");
     }
 }
 

@@ -15,6 +15,7 @@
 //! - [`Queue`] is a `sw_queue`; [`readable`] asks `poll(2)` about a descriptor.
 //! - [`eventually`] waits for something that must come, [`stays`] watches for something that
 //!   must not, [`alone`] runs a test's body in a process of its own.
+//! - [`Witness`] watches how late the machine itself is; bounds on real time ask it.
 //!
 //! Contexts, logs and closures stay allocated until the process ends, so that a library which
 //! called one too late is found out by a count, not by a crash.
@@ -28,16 +29,18 @@ mod setup;
 mod timer;
 mod wait;
 mod watch;
+mod witness;
 
 pub use door::{Door, Unfired};
 pub use log::{Fire, Log};
-pub use os::{alone, asleep, readable, rss_bytes, task_named, tasks, tid};
+pub use os::{alone, asleep, processor_time, readable, rss_bytes, task_named, tasks, tid};
 pub use queue::Queue;
 pub use setup::{Setup, Svc};
 pub use shardwheel::capi::*;
 pub use timer::Timer;
 pub use wait::{Gate, eventually, stays, within};
 pub use watch::Ptr;
+pub use witness::Witness;
 
 /// One microsecond in nanoseconds.
 pub const US: u64 = 1_000;

@@ -1,6 +1,7 @@
 //! What the operating system knows about this process.
 
 use std::process::Command;
+use std::time::Duration;
 
 /// Whether `poll(2)` finds the descriptor readable right now.
 pub fn readable(fd: i32) -> bool {
@@ -10,6 +11,14 @@ pub fn readable(fd: i32) -> bool {
     assert!(answer >= 0, "poll(2) failed");
     assert_eq!(poll.revents & (libc::POLLNVAL | libc::POLLERR), 0, "a bad descriptor: {fd}");
     poll.revents & libc::POLLIN != 0
+}
+
+/// Processor time that the calling thread has used.
+pub fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Resident memory of this process.
