@@ -140,7 +140,7 @@ impl Shard {
         // SAFETY: the caller has claimed the port.
         let slot = unsafe { port.take_slot(&self.slab)? };
         let record = self.slab.at(slot);
-        let kind = Kind::new(origin, needs_extra(spec));
+        let kind = Kind::new(origin, needs_extra(spec), spec.period_ns != 0 || spec.slack_ns != 0);
         let word = self.slab.encode(kind, due).and_then(|offset| {
             let callback = if kind.has_extra() {
                 let index = self.slab.extras.take().inspect_err(|_| self.slab.unencode(offset))?;
@@ -151,7 +151,6 @@ impl Shard {
             };
             record.fill(kind, callback, spec.ctx);
             self.slab.set_trim(record, offset, due);
-            record.set_remind(due.tick);
             Ok(Word::new(Phase::Pending, record.word().generation(), offset))
         });
         let prepared = word.and_then(|word| {
@@ -159,9 +158,7 @@ impl Shard {
             if port.is_owner() {
                 // The reminder first: should the timer not be published, it is a dead one.
                 // SAFETY: the port's thread owns the shard.
-                let filed = unsafe {
-                    self.with_core(|core| core.file(record, slot, word.generation(), due.tick))
-                };
+                let filed = unsafe { self.with_core(|core| core.file(record, slot, due.tick)) };
                 if let Err(error) = filed {
                     self.unfill(prepared);
                     return Err(error);
@@ -187,7 +184,7 @@ impl Shard {
     /// The calling thread has claimed the port; `prepared` is its own and has not been published.
     pub(crate) unsafe fn discard(&self, port: &Port, prepared: Prepared) {
         self.unfill(prepared);
-        // The reminder that an owner has filed must not be taken for the next timer's.
+        // Its handle, which may have been seen, must not be the next timer's.
         let (free, spent) = self.slab.freed(prepared.word);
         self.slab.at(prepared.slot).publish(free);
         port.free_credits(1);
@@ -225,7 +222,7 @@ impl Shard {
 }
 
 #[cold]
-fn count_refusal(port: &Port, error: Error) {
+pub(crate) fn count_refusal(port: &Port, error: Error) {
     if error == Error::Full {
         port.own.counters.rejected.add(1);
     }

@@ -4,6 +4,7 @@
 //! Only the owner touches the wheel. An exclusive owner has closed the shard's gate to all others and
 //! waited until none of them was inside, so it moves words by plain stores.
 
+use crate::alarm::AWAKE;
 use crate::engine::Engine;
 use crate::gate::{EXCLUSIVE, STOPPED};
 use crate::port::Port;
@@ -20,7 +21,7 @@ impl Engine {
     ///
     /// # Errors
     /// `Invalid`, `Unsupported` (threaded mode), `Busy` (another thread's, inside a callback, or, to own
-    /// it exclusively, while another thread frees a queue; then it is not attached), `Stopped`,
+    /// it exclusively, while a queue is being freed), `Stopped`,
     /// `NoMemory`, `Forked`.
     pub fn attach(&self, shard: u32, exclusive: bool) -> Result<(), Error> {
         self.alive()?;
@@ -34,20 +35,23 @@ impl Engine {
         }
         let mut attached = set.attached.borrow_mut();
         attached.try_reserve(1).map_err(|_| Error::NoMemory)?;
-        if shard.owner.load(Ordering::Relaxed) != current_token() && !shard.own(current_token()) {
+        let before = attached.contains(&shard.index).then(|| port.is_exclusive());
+        if before.is_none() && !shard.own(current_token()) {
+            return Err(Error::Busy);
+        }
+        port.own.owner.store(true, Ordering::Relaxed);
+        shard.set_exclusive(&port, exclusive);
+        if exclusive && before != Some(true) && self.is_closing() {
+            // A queue is being freed, whose timers here its thread must be able to cancel.
+            shard.set_exclusive(&port, false);
+            if before.is_none() {
+                shard.detach(&port);
+            }
             return Err(Error::Busy);
         }
         attached.retain(|&index| index != shard.index);
         attached.push(shard.index);
-        port.own.owner.store(true, Ordering::Relaxed);
-        shard.set_exclusive(&port, exclusive);
-        if exclusive && self.is_closing() {
-            // A queue is being freed, whose timers here its thread must be able to cancel.
-            shard.set_exclusive(&port, false);
-            shard.detach(&port);
-            attached.pop();
-            return Err(Error::Busy);
-        }
+        shard.attached.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -63,11 +67,8 @@ impl Engine {
         let set = self.set().ok_or(Error::Unsupported)?;
         let mut attached = set.attached.borrow_mut();
         if !attached.contains(&shard.index) {
-            return Err(if shard.owner.load(Ordering::Relaxed) == 0 {
-                Error::Invalid
-            } else {
-                Error::Busy
-            });
+            let attached = shard.attached.load(Ordering::Acquire);
+            return Err(if attached { Error::Busy } else { Error::Invalid });
         }
         if set.turning.get() != 0 {
             return Err(Error::Busy);
@@ -109,17 +110,21 @@ impl Engine {
         let budget = if budget == 0 { usize::MAX } else { budget };
         // SAFETY: this thread owns the shard and the port, and is not inside another turn.
         let fired = unsafe { shard.turn(&port, self.clock(), budget) };
-        loop {
-            // SAFETY: this thread owns the shard.
+        // SAFETY: this thread owns the shard.
+        let next = unsafe {
+            shard.tidy();
+            shard.next_look()
+        };
+        if !shard.alarm.rest(next, self.clock(), || shard.anything_waits()) {
+            // SAFETY: as above.
             let next = unsafe {
-                shard.tidy();
+                shard.take_in_all();
                 shard.next_look()
             };
-            if shard.alarm.rest(next, self.clock(), || shard.anything_waits()) {
-                break;
+            if !shard.alarm.rest(next, self.clock(), || shard.anything_waits()) {
+                // So busy that the host should poll again at once.
+                shard.alarm.rest(AWAKE, self.clock(), || false);
             }
-            // SAFETY: as above.
-            unsafe { shard.take_in_all() };
         }
         drop(turning);
         drop(poll);
@@ -167,6 +172,7 @@ impl Shard {
         port.own.exclusive.store(false, Ordering::Relaxed);
         port.own.owner.store(false, Ordering::Relaxed);
         self.gate.open(EXCLUSIVE);
+        self.attached.store(false, Ordering::Release);
         self.disown();
     }
 }

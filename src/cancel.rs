@@ -19,23 +19,70 @@ use crate::sync::Ordering;
 use crate::sys::call::drop_host;
 use crate::types::DropFn;
 use crate::word::{Offset, Phase, Word};
+use std::cell::Cell;
 use std::ffi::c_void;
+use std::ptr;
 
-/// What is left to do when a cancel has won and the gate is left: the host's drop.
+/// What is left to do when a cancel has won and the gate is left: the host's drop. Until it is over the
+/// word says `Ending`, and the slot is this thread's.
 #[must_use]
-pub(crate) struct Ended {
-    drop: Option<DropFn>,
+pub(crate) struct Ended(Option<Drop>);
+
+struct Drop {
+    function: DropFn,
     ctx: *mut c_void,
+    slot: u32,
+}
+
+/// A drop that this thread is running, and the one around it.
+struct Frame {
+    timer: u64,
+    outer: *const Frame,
+}
+
+thread_local! {
+    static DROPS: Cell<*const Frame> = const { Cell::new(ptr::null()) };
+}
+
+/// Is this thread inside the drop of that timer?
+pub(crate) fn is_dropping(timer: u64) -> bool {
+    let mut frame = DROPS.get();
+    // SAFETY: frames lie on this thread's stack, and are taken out before they go.
+    while let Some(Frame { timer: this, outer }) = unsafe { frame.as_ref() } {
+        if *this == timer {
+            return true;
+        }
+        frame = *outer;
+    }
+    false
 }
 
 impl Ended {
-    pub(crate) const NOTHING: Ended = Ended { drop: None, ctx: std::ptr::null_mut() };
+    pub(crate) const NOTHING: Ended = Ended(None);
 
-    /// Runs the timer's drop. Outside the gate.
-    pub(crate) fn finish(self) {
-        if let Some(drop) = self.drop {
-            // SAFETY: the timer has ended, and only the thread that ended it has this.
-            unsafe { drop_host(drop, self.ctx) };
+    /// Runs the timer's drop, then lets the slot go. Outside the gate.
+    ///
+    /// # Safety
+    /// The calling thread has claimed the port, with which it cancelled a timer of this shard.
+    pub(crate) unsafe fn finish(self, shard: &Shard, port: &Port) {
+        let Some(Drop { function, ctx, slot }) = self.0 else { return };
+        let record = shard.slab.at(slot);
+        let mut word = record.word();
+        let frame = Frame { timer: shard.handle(slot, word.generation()), outer: DROPS.get() };
+        DROPS.set(&raw const frame);
+        // SAFETY: the timer has ended, and only the thread that ended it has this.
+        unsafe { drop_host(function, ctx) };
+        DROPS.set(frame.outer);
+        let (free, spent) = shard.slab.freed(word);
+        let extra = record.extra_index();
+        while let Err(now) = record.swap(word, free) {
+            word = now;
+        }
+        shard.slab.extras.give(extra);
+        // SAFETY: the swap to `Free` made the slot this thread's to give.
+        unsafe { shard.give_slot(port, slot, spent) };
+        if word.phase() == Phase::EndingAwaited {
+            shard.epoch.bump_and_wake_all();
         }
     }
 }
@@ -55,7 +102,8 @@ impl Shard {
         // SAFETY: the caller's promise.
         let (outcome, ended) = unsafe { self.cancel_inside(port, handle, await_end, &inside) };
         drop(inside);
-        ended.finish();
+        // SAFETY: as above.
+        unsafe { ended.finish(self, port) };
         Ok(outcome)
     }
 
@@ -79,15 +127,14 @@ impl Shard {
                 return (Outcome::NotFound, Ended::NOTHING);
             }
             let moved = match word.phase() {
-                Phase::Free => return (Outcome::NotFound, Ended::NOTHING),
-                Phase::Pending | Phase::Queued => {
-                    let (free, spent) = self.slab.freed(word);
-                    self.swap(port, record, word, free).map(|()| {
-                        // SAFETY: the swap was won, and the caller has claimed the port.
-                        let ended = unsafe { self.bury(port, record, handle.slot, word, spent) };
-                        (Outcome::Done, ended)
-                    })
+                Phase::Free | Phase::Ending | Phase::EndingAwaited => {
+                    return (Outcome::NotFound, Ended::NOTHING);
                 }
+                // SAFETY: the caller has claimed the port.
+                Phase::Pending | Phase::Queued => unsafe {
+                    self.end_armed(port, record, handle.slot, word)
+                        .map(|ended| (Outcome::Done, ended))
+                },
                 _ => self.doom(port, record, word, handle, await_end),
             };
             match moved {
@@ -159,29 +206,41 @@ impl Shard {
         let _ = unsafe { self.cancel(port, handle, false) };
     }
 
-    /// After the swap to `Free` is won: counts the end, gives back what the timer held.
+    /// Ends a timer that is armed or whose event waits, if the word still says so: counts the end, and
+    /// gives back what the timer held.
     ///
     /// # Safety
-    /// The calling thread has claimed the port and moved the word from `word` to `Free`.
-    unsafe fn bury(
+    /// The calling thread has claimed the port, which is inside the gate.
+    unsafe fn end_armed(
         &self,
         port: &Port,
         record: &Record,
         slot: u32,
         word: Word,
-        spent: bool,
-    ) -> Ended {
+    ) -> Result<Ended, Word> {
+        let (free, spent) = self.slab.freed(word);
+        let due = self.slab.decode(record, word.offset());
+        let drop =
+            self.extra_of(record).and_then(|extra| drop_of(extra.drop.load(Ordering::Relaxed)));
+        // With a drop to run it is over only after that.
+        let next = if drop.is_some() { word.with(Phase::Ending, Offset::NONE) } else { free };
+        self.swap(port, record, word, next)?;
         self.count_end(port);
         port.own.counters.cancelled.add(1);
-        if port.is_owner()
+        if let Some(due) = due
+            && port.is_owner()
             && word.phase() == Phase::Pending
-            && let Some(due) = self.slab.decode(record, word.offset())
         {
             // SAFETY: the port's thread owns the shard.
-            unsafe { self.unfile(slot, word.generation(), due.tick) };
+            unsafe { self.unfile(record, slot, due.tick) };
         }
-        // SAFETY: the caller's promise.
-        unsafe { self.give_up(port, record, slot, word, spent) }
+        let Some(function) = drop else {
+            // SAFETY: the swap to `Free` was won; the rest is the caller's promise.
+            unsafe { self.give_up(port, record, slot, word, spent) };
+            return Ok(Ended::NOTHING);
+        };
+        self.let_go(record, word);
+        Ok(Ended(Some(Drop { function, ctx: record.ctx(), slot })))
     }
 
     /// The owner has cancelled: takes the reminder back if it is the newest, and otherwise now and then
@@ -189,21 +248,18 @@ impl Shard {
     ///
     /// # Safety
     /// The calling thread owns the shard.
-    unsafe fn unfile(&self, slot: u32, generation: u32, tick: u64) {
+    unsafe fn unfile(&self, record: &Record, slot: u32, tick: u64) {
         // SAFETY: the caller's promise.
-        let stirred = unsafe {
-            self.with_core(|core| !core.unfile(slot, generation, tick) && core.is_stirred())
-        };
-        if stirred {
-            // SAFETY: the caller's promise.
-            unsafe { self.tidy() };
+        unsafe {
+            self.with_core(|core| core.unfile(record, slot, tick));
+            self.tidy_if_stirred();
         }
     }
 
-    /// Gives back what an ended timer held: note, extra, place in a queue, slot.
+    /// Gives back what an ended timer held, and its slot.
     ///
     /// # Safety
-    /// As `bury`.
+    /// The calling thread has claimed the port and moved the word from `word` to `Free`.
     pub(crate) unsafe fn give_up(
         &self,
         port: &Port,
@@ -211,22 +267,25 @@ impl Shard {
         slot: u32,
         word: Word,
         spent: bool,
-    ) -> Ended {
-        let mut ended = Ended::NOTHING;
-        self.slab.release(word.offset());
+    ) {
+        self.let_go(record, word);
         if record.kind().has_extra() {
-            let index = record.extra_index();
-            let extra = self.slab.extras.at(index);
-            ended = Ended { drop: drop_of(extra.drop.load(Ordering::Relaxed)), ctx: record.ctx() };
-            if word.phase() == Phase::Queued {
-                let queue = extra.queue.load(Ordering::Relaxed).cast::<QueueInner>();
-                // SAFETY: a queue outlives the timers that name it.
-                unsafe { (*queue).left() };
-            }
-            self.slab.extras.give(index);
+            self.slab.extras.give(record.extra_index());
         }
         // SAFETY: the caller's promise.
         unsafe { self.give_slot(port, slot, spent) };
-        ended
+    }
+
+    /// Gives back the note that an ended timer's word named, and its event's place in the queue.
+    fn let_go(&self, record: &Record, word: Word) {
+        self.slab.release(word.offset());
+        if word.phase() == Phase::Queued
+            && let Some(extra) = self.extra_of(record)
+        {
+            let queue = extra.queue.load(Ordering::Relaxed).cast::<QueueInner>();
+            // SAFETY: an event waited in it, so it is a queue, and it is not freed while this thread
+            // is in the gate.
+            unsafe { (*queue).left() };
+        }
     }
 }

@@ -69,6 +69,8 @@ pub(crate) struct Core {
     /// Live reminders when compaction was last looked into, so that it is not begun in vain.
     pub(crate) compact_at: usize,
     pub(crate) compacting: bool,
+    /// How many may be due before the dead among them are dropped.
+    prune_at: usize,
     /// Reminders filed or timers cancelled since `compact` was last called.
     stirred: usize,
 }
@@ -86,54 +88,63 @@ impl Core {
             now_ns: 0,
             compact_at: COMPACT_FROM,
             compacting: false,
+            prune_at: COMPACT_FROM,
             stirred: 0,
         }
     }
 
-    /// Files a reminder for `tick`: in the wheel, or with what is due at once.
+    /// Files a reminder for `tick`: in the wheel, or with what is due at once. It takes the place of
+    /// those that were filed for the slot before. On an error these are still good.
     #[inline]
-    pub(crate) fn file(
-        &mut self,
-        record: &Record,
-        slot: u32,
-        generation: u32,
-        tick: u64,
-    ) -> Result<(), Error> {
-        record.set_remind(tick);
+    pub(crate) fn file(&mut self, record: &Record, slot: u32, tick: u64) -> Result<(), Error> {
         if tick == NEVER_TICK {
-            Ok(())
-        } else if tick > self.horizon.max(self.wheel.elapsed()) {
-            Ok(self.wheel.file(slot, generation, tick)?)
+            return Ok(());
+        }
+        let tag = record.tag().wrapping_add(1);
+        if tick > self.horizon.max(self.wheel.elapsed()) {
+            self.wheel.file(slot, tag.into(), tick)?;
         } else {
             self.reserve_ready(2)?;
-            self.ready.push_back(Reminder::new(slot, generation, tick));
-            Ok(())
+            self.push_ready(record, slot, tag, tick);
+        }
+        self.filed(record, tag);
+        Ok(())
+    }
+
+    #[inline]
+    fn filed(&mut self, record: &Record, tag: u16) {
+        record.set_tag(tag);
+        self.stirred += 1;
+    }
+
+    /// Puts a reminder with those that are due, in the place of the last if that is the slot's own.
+    fn push_ready(&mut self, record: &Record, slot: u32, tag: u16, tick: u64) {
+        let reminder = Reminder::new(slot, tag.into(), tick);
+        match self.ready.back_mut() {
+            Some(last) if is_newest(record, slot, *last) => *last = reminder,
+            _ => self.ready.push_back(reminder),
         }
     }
 
     /// Files a reminder that must not be lost, after `reserve_ready` has made room for it.
-    pub(crate) fn file_surely(&mut self, record: &Record, slot: u32, generation: u32, tick: u64) {
-        if self.file(record, slot, generation, tick).is_err() {
-            self.ready.push_back(Reminder::new(slot, generation, tick));
+    pub(crate) fn file_surely(&mut self, record: &Record, slot: u32, tick: u64) {
+        if self.file(record, slot, tick).is_err() {
+            let tag = record.tag().wrapping_add(1);
+            self.push_ready(record, slot, tag, tick);
+            self.filed(record, tag);
         }
     }
 
     /// Files a reminder that comes up again in this very turn, after `reserve_ready`: of a timer that
     /// serves each missed period. `ready` counts what the turn still serves of the timers that were
     /// due.
-    pub(crate) fn file_again(
-        &mut self,
-        record: &Record,
-        slot: u32,
-        generation: u32,
-        tick: u64,
-        ready: &mut usize,
-    ) {
-        record.set_remind(tick);
-        if tick <= self.wheel.elapsed() || self.wheel.file(slot, generation, tick).is_err() {
-            self.ready.push_front(Reminder::new(slot, generation, tick));
+    pub(crate) fn file_again(&mut self, record: &Record, slot: u32, tick: u64, ready: &mut usize) {
+        let tag = record.tag().wrapping_add(1);
+        if tick <= self.wheel.elapsed() || self.wheel.file(slot, tag.into(), tick).is_err() {
+            self.ready.push_front(Reminder::new(slot, tag.into(), tick));
             *ready += 1;
         }
+        self.filed(record, tag);
     }
 
     /// Makes sure that `count` reminders can be put with those that are due at once. `file` asks for
@@ -156,17 +167,19 @@ impl Core {
         if word.generation() != entry.generation() || word.phase() != Phase::Pending {
             return Ok(());
         }
-        self.stirred += 1;
         match slab.decode(record, word.offset()) {
-            Some(due) => self.file(record, entry.slot(), entry.generation(), due.tick),
+            Some(due) => self.file(record, entry.slot(), due.tick),
             None => Ok(()),
         }
     }
 
-    /// Takes back the reminder of a timer that has just been cancelled, if it is the newest.
+    /// Takes back the reminder of a timer that has just been cancelled, if it is the newest of its
+    /// bucket; otherwise it is dead from now on.
     #[inline]
-    pub(crate) fn unfile(&mut self, slot: u32, generation: u32, tick: u64) -> bool {
-        tick != NEVER_TICK && self.wheel.unfile(slot, generation, tick)
+    pub(crate) fn unfile(&mut self, record: &Record, slot: u32, tick: u64) {
+        if tick == NEVER_TICK || !self.wheel.unfile(slot, record.tag().into(), tick) {
+            self.stirred += 1;
+        }
     }
 
     /// Is something due that has been collected already?
@@ -183,13 +196,19 @@ impl Core {
             self.compacting = false;
             return;
         }
+        // In a turn those that were due when it began are counted, so they stay.
+        if self.horizon == 0 && self.ready.len() > self.prune_at {
+            self.ready.retain(|&reminder| slab.look(reminder) != Look::Dead);
+            self.prune_at = COMPACT_FROM.max(2 * self.ready.len());
+        }
         if !self.compacting {
             self.compacting = self.wheel.len() > self.compact_at.max(2 * live);
         }
         if self.compacting && self.wheel.compact(&mut work, slab).finished {
             self.compacting = false;
             self.compact_at = COMPACT_FROM.max(2 * self.wheel.len());
-            if self.wheel.memory_bytes() > ROOMY * size_of::<Reminder>() * self.compact_at {
+            let room = self.wheel.memory_bytes() / size_of::<Reminder>();
+            if room > ROOM && room / ROOMY > self.compact_at {
                 self.wheel.trim();
             }
         }
@@ -197,9 +216,11 @@ impl Core {
 
     /// Has so much been filed or died, outside a turn, that it is time to compact?
     #[inline]
-    pub(crate) fn is_stirred(&mut self) -> bool {
-        self.stirred += 1;
-        self.stirred >= COMPACT_FROM && (self.compacting || self.wheel.len() > self.compact_at)
+    pub(crate) fn is_stirred(&self) -> bool {
+        self.stirred >= COMPACT_FROM
+            && (self.compacting
+                || self.wheel.len() > self.compact_at
+                || self.ready.len() > self.prune_at)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -207,28 +228,31 @@ impl Core {
     }
 }
 
-/// A wheel with room for so many times its reminders gives memory back when it has been compacted.
-const ROOMY: usize = 4;
+/// A wheel with room for so many reminders (8 MiB), and so many times what it holds, gives memory back
+/// when it has been compacted.
+const ROOM: usize = 1 << 20;
+const ROOMY: usize = 16;
 /// Fewer reminders than this are never worth compacting.
 const COMPACT_FROM: usize = 4_096;
+
+/// Is this the newest reminder that was filed for the slot?
+#[inline]
+pub(crate) fn is_newest(record: &Record, slot: u32, reminder: Reminder) -> bool {
+    reminder.slot() == slot && reminder.generation() == u32::from(record.tag())
+}
 
 impl Records for Slab {
     fn look(&self, reminder: Reminder) -> Look {
         let record = self.at(reminder.slot());
         let word = record.word();
-        let current = word.generation() & GENERATION_IN_REMINDER == reminder.generation()
-            && record.reminds_at(reminder.tick());
-        if !current || !matches!(word.phase(), Phase::Pending | Phase::Queued) {
+        let waits = matches!(word.phase(), Phase::Pending | Phase::Queued);
+        if !waits || !is_newest(record, reminder.slot(), reminder) {
             return Look::Dead;
         }
         match self.decode(record, word.offset()) {
             Some(due) if due.tick != NEVER_TICK => Look::At(due.tick),
             _ => Look::Dead,
         }
-    }
-
-    fn refiled(&self, reminder: Reminder, tick: u64) {
-        self.at(reminder.slot()).set_remind(tick);
     }
 
     fn prefetch(&self, reminder: Reminder) {
@@ -246,6 +270,3 @@ impl Slab {
         }
     }
 }
-
-/// The bits of a generation that a reminder carries.
-pub(crate) const GENERATION_IN_REMINDER: u32 = (1 << crate::wheel::GEN_BITS) - 1;

@@ -5,6 +5,7 @@
 //! numbers here; times are nanoseconds on the engine's clock.
 
 use crate::arm::{Prepared, check};
+use crate::cancel::is_dropping;
 use crate::clock::Clock;
 use crate::config::{Config, Mode};
 use crate::gate::{EXCLUSIVE, Work};
@@ -212,6 +213,7 @@ impl Engine {
 
     unsafe fn arm_batch_checked(&self, specs: &[Spec], out: *mut u64) -> Result<(), Error> {
         self.alive()?;
+        self.running()?;
         let set = self.set().ok_or(Error::Unsupported)?;
         let mut prepared = set.batch.borrow_mut();
         prepared.clear();
@@ -309,10 +311,10 @@ impl Engine {
         // SAFETY: the port is this thread's.
         let outcome = unsafe { shard.cancel(&port, handle, true)? };
         let own = shard.running.load(Ordering::Relaxed) == timer && port.is_owner();
-        if own {
+        if own || is_dropping(timer) {
             return Err(Error::WouldDeadlock);
         }
-        if outcome == Outcome::Running {
+        if outcome != Outcome::Done {
             let from = match self.turning() {
                 0 => None,
                 index => Some(&self.shards[index as usize - 1]),
@@ -325,17 +327,22 @@ impl Engine {
     /// Cancels many; answers how many of them were found armed.
     ///
     /// # Errors
-    /// As `cancel`, at the first handle that is refused; those before it have been cancelled.
+    /// As `cancel`, if one was refused and none was cancelled; handles that none can be are passed over.
     pub fn cancel_batch(&self, timers: &[u64]) -> Result<usize, Error> {
-        let mut done = 0;
+        self.alive()?;
+        self.running()?;
+        let (mut done, mut refused) = (0, None);
         for &timer in timers {
             match self.cancel(timer) {
                 Ok(Outcome::Done) => done += 1,
                 Ok(_) | Err(Error::Invalid) => {}
-                Err(error) => return Err(error),
+                Err(error) => refused = Some(error),
             }
         }
-        Ok(done)
+        match refused {
+            Some(error) if done == 0 => Err(error),
+            _ => Ok(done),
+        }
     }
 
     /// Moves a timer's deadline to `delay_ns` from now. `Done`, `Running` (a one-shot whose callback is
@@ -520,6 +527,10 @@ impl Engine {
         // SAFETY: the caller's promise.
         let (inner, engine) = unsafe { Engine::of_queue(queue)? };
         engine.close_queue(inner)?;
+        if engine.is_stopping() {
+            // Stop may not have come to its timers yet: it goes with the service.
+            return Ok(());
+        }
         let mut queues = engine.lock_queues();
         let freed = queues
             .iter()

@@ -5,7 +5,7 @@
 //! back to `Pending` with the next deadline. An exclusive owner stores where others must swap, but for
 //! `Queued`, which takers on any thread move.
 
-use crate::core::GENERATION_IN_REMINDER;
+use crate::core::is_newest;
 use crate::extra::Extra;
 use crate::queue::QueueInner;
 use crate::record::{Record, callback_of, drop_of};
@@ -36,9 +36,7 @@ impl Turn<'_> {
         let record = slab.at(slot);
         loop {
             let word = record.word();
-            if word.generation() & GENERATION_IN_REMINDER != reminder.generation()
-                || !record.reminds_at(reminder.tick())
-            {
+            if !is_newest(record, slot, reminder) {
                 return Ok(Served::Skipped);
             }
             let waiting = match word.phase() {
@@ -53,7 +51,7 @@ impl Turn<'_> {
             // that was reached before; it waits for the next turn.
             if due.tick > self.now_tick || due.deadline_ns > self.now_ns {
                 // SAFETY: the caller owns the shard.
-                unsafe { self.file(record, slot, word, due.tick)? };
+                unsafe { self.shard.with_core(|core| core.file(record, slot, due.tick))? };
                 return Ok(Served::Skipped);
             }
             // SAFETY: the caller owns the shard; the record has been looked at just now.
@@ -86,16 +84,6 @@ impl Turn<'_> {
     #[inline]
     pub(crate) fn swap(&self, record: &Record, seen: Word, new: Word) -> Result<(), Word> {
         self.shard.swap(self.port, record, seen, new)
-    }
-
-    /// Files a reminder.
-    ///
-    /// # Safety
-    /// The calling thread owns the shard.
-    #[inline]
-    unsafe fn file(&self, record: &Record, slot: u32, word: Word, tick: u64) -> Result<(), Error> {
-        // SAFETY: the caller owns the shard.
-        unsafe { self.shard.with_core(|core| core.file(record, slot, word.generation(), tick)) }
     }
 
     /// Fires a one-shot. `None`: another thread moved the word first.
@@ -170,7 +158,7 @@ impl Turn<'_> {
         };
         self.call(extra.callback.load(Ordering::Relaxed), record.ctx(), &expiry);
         // SAFETY: the caller owns the shard, and `reserve_ready` made room.
-        unsafe { self.settle(record, slot, Some((extra, ready))) };
+        unsafe { self.settle(record, slot, Some((extra, offset, ready))) };
         Some(Ok(Served::Delivered))
     }
 
@@ -227,7 +215,12 @@ impl Turn<'_> {
     ///
     /// # Safety
     /// The calling thread owns the shard, has just run the callback, and has reserved room in `ready`.
-    unsafe fn settle(&self, record: &Record, slot: u32, periodic: Option<(&Extra, &mut usize)>) {
+    unsafe fn settle(
+        &self,
+        record: &Record,
+        slot: u32,
+        periodic: Option<(&Extra, Offset, &mut usize)>,
+    ) {
         let shard = self.shard;
         loop {
             let word = record.word();
@@ -237,9 +230,9 @@ impl Turn<'_> {
                     due.map(|due| (word.offset(), due))
                 }
                 // Counts from the end of the callback.
-                Phase::Running => {
-                    periodic.as_ref().map(|(extra, _)| shard.after(record, extra, self.clock.now()))
-                }
+                Phase::Running => periodic
+                    .as_ref()
+                    .map(|(extra, ..)| shard.after(record, extra, self.clock.now())),
                 _ => None,
             };
             let Some((offset, due)) = next else {
@@ -259,16 +252,19 @@ impl Turn<'_> {
                 shard.slab.set_trim(record, offset, due);
             }
             let again = match periodic {
-                Some((extra, ready)) if due.tick <= self.now_tick && is_burst(extra) => Some(ready),
+                Some((extra, grid, ready))
+                    if word.offset() == grid && due.tick <= self.now_tick && is_burst(extra) =>
+                {
+                    // The next point of its grid, not one that a reset has put there.
+                    Some(ready)
+                }
                 _ => None,
             };
             // SAFETY: the caller owns the shard.
             unsafe {
                 shard.with_core(|core| match again {
-                    Some(ready) => {
-                        core.file_again(record, slot, word.generation(), due.tick, ready)
-                    }
-                    None => core.file_surely(record, slot, word.generation(), due.tick),
+                    Some(ready) => core.file_again(record, slot, due.tick, ready),
+                    None => core.file_surely(record, slot, due.tick),
                 });
             }
             return;

@@ -43,6 +43,11 @@ impl Count {
         self.0.load(Ordering::Acquire)
     }
 
+    /// Takes what is there. Any thread, while the writing thread does not add.
+    pub(crate) fn take_all(&self) -> u64 {
+        self.0.swap(0, Ordering::AcqRel)
+    }
+
     /// By the writing thread alone.
     #[inline]
     pub(crate) fn set(&self, value: u64) {
@@ -134,8 +139,7 @@ impl Port {
     /// # Safety
     /// The caller has claimed this port, and it does not use it again.
     pub(crate) unsafe fn give_up(&self, slab: &Slab) {
-        self.free_credits(self.own.credits.get());
-        self.own.credits.set(0);
+        self.free_credits(self.own.credits.take_all());
         self.own.slots.with_mut(|slots| {
             // SAFETY: the caller has claimed the port.
             let slots = unsafe { &mut *slots };

@@ -168,6 +168,7 @@ impl QueueInner {
         out: *mut Event,
         capacity: usize,
     ) -> Result<usize, Error> {
+        engine.running()?;
         let shards = engine.shards();
         let first = self.turn.fetch_add(1, Ordering::Relaxed) as usize;
         let mut taken = 0;
@@ -250,7 +251,7 @@ impl QueueInner {
                 counters.ended_by_fire.add(1);
                 // Its ctx is the taker's now, so its drop is not run.
                 // SAFETY: the swap was won, and the caller has claimed the port.
-                let _ = unsafe { shard.give_up(port, record, hint.slot, word, spent) };
+                unsafe { shard.give_up(port, record, hint.slot, word, spent) };
                 return Some(event);
             }
             let (offset, due) = if grid.fixed_delay {
@@ -323,7 +324,8 @@ impl Turn<'_> {
             // SAFETY: the port is this thread's.
             let (_, ended) = unsafe { shard.cancel_inside(self.port, handle, false, &inside) };
             drop(inside);
-            ended.finish();
+            // SAFETY: as above.
+            unsafe { ended.finish(shard, self.port) };
             return Some(Ok(Served::Skipped));
         }
         let waited = word.phase() == Phase::Queued;
@@ -346,16 +348,10 @@ impl Turn<'_> {
         } else {
             (word.offset(), None)
         };
-        if let Some(next_due) = next_due {
-            // The reminder before the word: should the word have moved on, the reminder is out of date.
-            // SAFETY: the caller owns the shard.
-            let filed = unsafe {
-                shard.with_core(|core| core.file(record, slot, word.generation(), next_due.tick))
-            };
-            if let Err(error) = filed {
-                shard.slab.unencode(offset);
-                return Some(Err(error));
-            }
+        // SAFETY: the caller owns the shard. Room for the reminder of the next point.
+        if let Err(error) = unsafe { shard.with_core(|core| core.reserve_ready(1)) } {
+            shard.slab.unencode_new(offset, word);
+            return Some(Err(error));
         }
         extra.event_now_ns.store(self.now_ns, Ordering::Relaxed);
         if !waited {
@@ -364,13 +360,13 @@ impl Turn<'_> {
             extra.event_missed.store(missed, Ordering::Relaxed);
         }
         if self.swap(record, word, word.with(Phase::Queued, offset)).is_err() {
-            if periodic {
-                shard.slab.unencode(offset);
-            }
+            shard.slab.unencode_new(offset, word);
             return None;
         }
         if let Some(next_due) = next_due {
             shard.slab.set_trim(record, offset, next_due);
+            // SAFETY: the caller owns the shard, and `reserve_ready` made room.
+            unsafe { shard.with_core(|core| core.file_surely(record, slot, next_due.tick)) };
         }
         if periodic {
             shard.slab.release(word.offset());

@@ -7,12 +7,15 @@
 //!   the word says `Pending` (Release); they stay as they are until the word says `Free`. Whoever
 //!   read them and then moved the word from a value with the same generation (Acquire when that
 //!   word was read) has read what belongs to this timer.
-//! - `remind` is the owner's: the low bits of the tick that the newest reminder was filed for. An
-//!   older reminder of the same timer does not match and is dropped when it comes up.
+//! - `tag` is the owner's: it goes up each time a reminder is filed for the slot, and the reminder carries
+//!   it. An older reminder, of this timer or of one that had the slot before, does not match and is
+//!   dropped when it comes up.
 //! - `trim` is what the deadline differs from its tick's instant by. It is stored beside the word, not
-//!   with it: after two threads have reset one timer at the same moment it may be that of the
-//!   other call. Then the deadline that is *reported* is off by less than a tick; when the timer
-//!   fires does not depend on it.
+//!   with it: after two threads have reset one timer at the same moment, or one has been held up in
+//!   the middle of a reset, it may be that of another call. Then the deadline that is *reported* is
+//!   off by less than a tick; when the timer fires does not depend on it. Where more depends on it,
+//!   for a period or slack, the kind says that it is `exact`: what does not fit in the word is then in a
+//!   note, which the word names, so that the two cannot part.
 //!
 //! A timer with a period, slack, a drop function or a queue has an `Extra` elsewhere; its
 //! record holds the index in place of the callback.
@@ -26,8 +29,9 @@ use std::ptr;
 
 /// The ticks between two origins. A near offset reaches at least 7.5 * 2^30 ticks past the start.
 const ORIGIN_SHIFT: u32 = 33;
-const ORIGIN_LIMIT: u64 = 1 << 15;
+const ORIGIN_LIMIT: u64 = 1 << 14;
 const EXTRA_BIT: u16 = 1 << 15;
+const EXACT_BIT: u16 = 1 << 14;
 
 /// What does not change while a timer lives: where its offsets count from, and whether it has
 /// an `Extra`.
@@ -37,9 +41,15 @@ pub(crate) struct Kind(u16);
 impl Kind {
     /// The kind of a timer that is started around `tick`.
     #[inline]
-    pub(crate) fn new(tick: u64, extra: bool) -> Kind {
+    pub(crate) fn new(tick: u64, extra: bool, exact: bool) -> Kind {
         let origin = (tick >> ORIGIN_SHIFT).min(ORIGIN_LIMIT - 1) as u16;
-        Kind(if extra { origin | EXTRA_BIT } else { origin })
+        Kind(origin | if extra { EXTRA_BIT } else { 0 } | if exact { EXACT_BIT } else { 0 })
+    }
+
+    /// Must word and exact deadline never part?
+    #[inline]
+    pub(crate) fn is_exact(self) -> bool {
+        self.0 & EXACT_BIT != 0
     }
 
     #[inline]
@@ -49,7 +59,7 @@ impl Kind {
 
     #[inline]
     fn origin(self) -> u64 {
-        u64::from(self.0 & !EXTRA_BIT) << ORIGIN_SHIFT
+        u64::from(self.0 & !(EXTRA_BIT | EXACT_BIT)) << ORIGIN_SHIFT
     }
 
     /// The offset of a tick, if it is near enough.
@@ -74,7 +84,7 @@ pub(crate) struct Record {
     ctx: AtomicPtr<c_void>,
     trim: AtomicU32,
     kind: AtomicU16,
-    remind: AtomicU16,
+    tag: AtomicU16,
 }
 
 impl Default for Record {
@@ -85,7 +95,7 @@ impl Default for Record {
             ctx: AtomicPtr::new(ptr::null_mut()),
             trim: AtomicU32::new(0),
             kind: AtomicU16::new(0),
-            remind: AtomicU16::new(0),
+            tag: AtomicU16::new(0),
         }
     }
 }
@@ -164,16 +174,16 @@ impl Record {
         self.trim.store(trim as i32 as u32, Ordering::Relaxed);
     }
 
-    /// Is this the tick that the newest reminder was filed for?
+    /// The tag of the newest reminder that was filed for this slot. The owner's.
     #[inline]
-    pub(crate) fn reminds_at(&self, tick: u64) -> bool {
-        self.remind.load(Ordering::Relaxed) == tick as u16
+    pub(crate) fn tag(&self) -> u16 {
+        self.tag.load(Ordering::Relaxed)
     }
 
-    /// Called by the shard's owner as it files a reminder (and by the starting thread, for the first).
+    /// A reminder has been filed with this tag. The owner's.
     #[inline]
-    pub(crate) fn set_remind(&self, tick: u64) {
-        self.remind.store(tick as u16, Ordering::Relaxed);
+    pub(crate) fn set_tag(&self, tag: u16) {
+        self.tag.store(tag, Ordering::Relaxed);
     }
 }
 

@@ -6,6 +6,7 @@
 //! The rule that both follow: whoever makes the tick of a `Pending` word smaller, or makes a word
 //! `Pending` that had no reminder, sends one.
 
+use crate::arm::count_refusal;
 use crate::clock::Clock;
 use crate::gate::Work;
 use crate::handle::Handle;
@@ -56,7 +57,7 @@ impl Shard {
         let inside = self.gate.enter(&port.own.busy, Work::Other, port.is_owner())?;
         let Some(record) = self.slab.get(handle.slot) else { return Ok(Outcome::NotFound) };
         let mut word = record.word();
-        if word.generation() != handle.generation || word.phase() == Phase::Free {
+        if word.generation() != handle.generation || over(word) {
             return Ok(Outcome::NotFound);
         }
         let (deadline_ns, now_ns) = to.resolve(clock);
@@ -69,7 +70,9 @@ impl Shard {
                 None => self.ticks.due_from(deadline_ns, now_ns),
             };
             let moved = match word.phase() {
-                Phase::Free => return Ok(Outcome::NotFound),
+                Phase::Free | Phase::Ending | Phase::EndingAwaited => {
+                    return Ok(Outcome::NotFound);
+                }
                 // SAFETY: the caller's promise; inside the gate.
                 Phase::Pending | Phase::Queued => unsafe {
                     self.move_armed(port, clock, record, handle, word, due)?
@@ -144,21 +147,23 @@ impl Shard {
             // SAFETY: the port's thread owns the shard.
             unsafe { self.with_core(|core| core.reserve_ready(2))? };
         }
+        // Before the swap, which proves that it is this timer's: after it the timer is anybody's.
+        let queue = self.extra_of(record).map(|extra| extra.queue.load(Ordering::Relaxed));
         let moved = self.put(port, record, word, Phase::Pending, due)?;
         if moved.is_err() || later {
             return Ok(moved);
         }
-        if queued && let Some(extra) = self.extra_of(record) {
-            let queue = extra.queue.load(Ordering::Relaxed).cast::<QueueInner>();
-            // SAFETY: a queue outlives the timers that name it.
-            unsafe { (*queue).left() };
+        if queued && let Some(queue) = queue {
+            // SAFETY: the timer named it, and a queue is not freed while this thread is in the gate.
+            unsafe { (*queue.cast::<QueueInner>()).left() };
         }
-        let (slot, generation) = (handle.slot, handle.generation);
+        let Handle { slot, generation, .. } = handle;
         // SAFETY: the caller has claimed the port and room was reserved; an owner owns the shard.
         unsafe {
             if port.is_owner() {
-                self.with_core(|core| core.file_surely(record, slot, generation, due.tick));
+                self.with_core(|core| core.file_surely(record, slot, due.tick));
                 self.alarm.notice(due.tick, clock);
+                self.tidy_if_stirred();
             } else {
                 self.hand_over(port, clock, slot, generation, due.tick);
             }
@@ -179,7 +184,7 @@ impl Shard {
             let inside = self.gate.enter(&port.own.busy, Work::Start, port.is_owner())?;
             if !port.spend() {
                 drop(inside);
-                self.find_credits(port)?;
+                self.find_credits(port).inspect_err(|&error| count_refusal(port, error))?;
                 continue;
             }
             let word = record.word();
@@ -208,7 +213,7 @@ impl Shard {
         let Some(record) = self.slab.get(handle.slot) else { return (Outcome::NotFound, 0) };
         loop {
             let word = record.word();
-            if word.generation() != handle.generation || word.phase() == Phase::Free {
+            if word.generation() != handle.generation || over(word) {
                 return (Outcome::NotFound, 0);
             }
             let due = self.slab.decode(record, word.offset());
@@ -230,4 +235,9 @@ impl Shard {
             };
         }
     }
+}
+
+/// Has the timer of this word ended?
+fn over(word: Word) -> bool {
+    word.phase() == Phase::Free || word.phase().is_ending()
 }

@@ -12,7 +12,7 @@ use crate::handle::{GENERATION_BITS, Handle};
 use crate::port::{Count, Port};
 use crate::slab::Slab;
 use crate::status::Error;
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::sys::barrier;
 use crate::sys::futex::WaitWord;
 use crate::ticks::Ticks;
@@ -52,10 +52,12 @@ pub(crate) struct Shard {
     pub(crate) returned: AtomicU64,
     /// The thread that owns the shard now, or 0.
     pub(crate) owner: CachePadded<AtomicU32>,
+    /// Is the owner attached, rather than polling?
+    pub(crate) attached: AtomicBool,
     /// The thread that runs a turn now, or 0.
     pub(crate) turner: AtomicU32,
-    /// One more than the shard whose callback this shard's callback waits for, or 0.
-    pub(crate) waits_for: AtomicU32,
+    /// The timer for whose callback this shard's callback waits, or 0.
+    pub(crate) waits_for: AtomicU64,
     /// Moves when a callback that somebody waits for is over.
     pub(crate) epoch: CachePadded<WaitWord>,
     /// The timer whose callback runs now, or 0. Written by the owner.
@@ -94,8 +96,9 @@ impl Shard {
             high_water: AtomicU64::new(0),
             returned: AtomicU64::new(0),
             owner: CachePadded::new(AtomicU32::new(0)),
+            attached: AtomicBool::new(false),
             turner: AtomicU32::new(0),
-            waits_for: AtomicU32::new(0),
+            waits_for: AtomicU64::new(0),
             epoch: CachePadded::new(WaitWord::new()),
             running: CachePadded::new(AtomicU64::new(0)),
             tally: Tally::default(),
@@ -264,8 +267,7 @@ impl Shard {
         let mut found = 0;
         for other in self.ports().filter(|other| !ptr::eq(*other, port)) {
             other.own.busy.settle(true);
-            found += other.own.credits.get();
-            other.own.credits.set(0);
+            found += other.own.credits.take_all();
         }
         port.own.credits.set(port.own.credits.get() + found);
         found > 0 || self.take_credits(port)

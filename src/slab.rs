@@ -147,8 +147,10 @@ impl Slab {
         if due.tick == NEVER_TICK {
             return Ok(Offset::NEVER);
         }
+        let trim = self.ticks.trim(due);
+        let fits = if kind.is_exact() { trim == 0 } else { i32::try_from(trim).is_ok() };
         if let Some(offset) = kind.offset(due.tick)
-            && i32::try_from(self.ticks.trim(due)).is_ok()
+            && fits
         {
             return Ok(offset);
         }
@@ -165,7 +167,9 @@ impl Slab {
         } else if let Some(note) = offset.far_note() {
             self.extras.read_note(note)
         } else {
-            Some(self.ticks.trimmed(record.kind().tick(offset), record.trim()))
+            let kind = record.kind();
+            let trim = if kind.is_exact() { 0 } else { record.trim() };
+            Some(self.ticks.trimmed(kind.tick(offset), trim))
         }
     }
 
@@ -188,6 +192,13 @@ impl Slab {
     /// Gives back a note that no word has held.
     pub(crate) fn unencode(&self, offset: Offset) {
         self.release(offset);
+    }
+
+    /// As `unencode`, for an offset that may be the word's own.
+    pub(crate) fn unencode_new(&self, offset: Offset, word: Word) {
+        if offset != word.offset() {
+            self.unencode(offset);
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {

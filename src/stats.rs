@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::shard::Shard;
 use crate::status::Error;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 use crate::types::{SHARD_ANY, Stats};
 use crate::word::Phase;
 
@@ -67,6 +67,8 @@ impl Shard {
                     return None;
                 }
                 let due = self.slab.decode(record, word.offset())?;
+                // Acquire fence: as in `remaining`.
+                fence(Ordering::Acquire);
                 let same = record.word() == word && due.tick <= reached;
                 same.then(|| now_ns.saturating_sub(due.deadline_ns))
             })

@@ -68,7 +68,15 @@ impl Shard {
         while fired < budget && !self.gate.is(STOPPED) {
             // SAFETY: as above.
             let next = unsafe { self.with_core(|core| turn.next(core, &mut ready)) };
-            let Some(reminder) = next else { break };
+            let reminder = match next {
+                Next::Look(reminder) => reminder,
+                Next::MoreWork => {
+                    // SAFETY: as above.
+                    unsafe { self.take_in_all() };
+                    continue;
+                }
+                Next::Over => break,
+            };
             // SAFETY: as above; the reminder was handed out by the owner's own core.
             match unsafe { turn.serve(reminder, &mut ready) } {
                 Ok(Served::Delivered) => fired += 1,
@@ -153,6 +161,20 @@ impl Shard {
         }
     }
 
+    /// Between turns: tidies when so much has been filed or has died that memory would grow.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard.
+    #[inline]
+    pub(crate) unsafe fn tidy_if_stirred(&self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.with_core(|core| core.is_stirred()) {
+                self.tidy();
+            }
+        }
+    }
+
     /// Is a compaction under way, so that the owner should not sleep for long?
     ///
     /// # Safety
@@ -166,29 +188,35 @@ impl Shard {
 impl Turn<'_> {
     /// The next reminder to look at in this turn. `ready` counts those that were due when the turn
     /// began.
-    fn next(&self, core: &mut Core, ready: &mut usize) -> Option<Reminder> {
+    fn next(&self, core: &mut Core, ready: &mut usize) -> Next {
         if let Some(reminder) = core.batch.next() {
-            return Some(reminder);
+            return Next::Look(reminder);
         }
         if *ready > 0 {
             *ready -= 1;
-            return core.ready.pop_front();
+            return core.ready.pop_front().map_or(Next::Over, Next::Look);
         }
-        loop {
-            let mut work = SLICE;
-            let slab = &self.shard.slab;
-            match core.wheel.collect(self.now_tick, &mut core.batch, &mut work, slab) {
-                Ok(Collected::Tick(_)) => {
-                    for &reminder in core.batch.rest() {
-                        slab.prefetch_to_write(reminder);
-                    }
-                    return core.batch.next();
+        let mut work = SLICE;
+        let slab = &self.shard.slab;
+        match core.wheel.collect(self.now_tick, &mut core.batch, &mut work, slab) {
+            Ok(Collected::Tick(_)) => {
+                for &reminder in core.batch.rest() {
+                    slab.prefetch_to_write(reminder);
                 }
-                Ok(Collected::MoreWork) => {}
-                Ok(Collected::Idle) | Err(_) => return None,
+                core.batch.next().map_or(Next::Over, Next::Look)
             }
+            Ok(Collected::MoreWork) => Next::MoreWork,
+            Ok(Collected::Idle) | Err(_) => Next::Over,
         }
     }
+}
+
+/// How a turn goes on.
+enum Next {
+    Look(Reminder),
+    /// A slice of a cascade is done.
+    MoreWork,
+    Over,
 }
 
 impl Core {

@@ -1,15 +1,16 @@
-//! Waiting until a callback is over: `cancel_wait`.
+//! Waiting until a callback, or the drop of a cancelled timer, is over: `cancel_wait`.
 //!
 //! The waiter marks the timer's word `Awaited` and sleeps on the shard's epoch; the owner, when it ends
 //! a timer whose word says so, moves the epoch and wakes all. Nobody spins, and an owner without
 //! waiters pays nothing.
 //!
 //! A wait that could never end is refused: in the thread that runs the shard's turn, and where the
-//! wait would close a circle of shards whose callbacks wait for each other. Each such thread writes whom
-//! its shard waits for, and then follows the chain; of the threads that close a circle at least the last
+//! wait would close a circle of callbacks that wait for each other. Each such thread writes whom it
+//! waits for, and then follows the chain; of the threads that close a circle at least the last
 //! one sees it whole.
 
 use crate::handle::Handle;
+use crate::record::Record;
 use crate::shard::Shard;
 use crate::status::Error;
 use crate::sync::{Ordering, fence};
@@ -25,7 +26,8 @@ impl Drop for Waits<'_> {
 }
 
 impl Shard {
-    /// Sleeps until the callback of this timer, which a cancel has found running, is over.
+    /// Sleeps until the callback of this timer, or its drop, is over. `from`: the shard whose turn the
+    /// calling thread runs.
     pub(crate) fn await_end(
         &self,
         handle: Handle,
@@ -33,42 +35,63 @@ impl Shard {
         from: Option<&Shard>,
         shards: &[Shard],
     ) -> Result<(), Error> {
-        if self.turner.load(Ordering::Acquire) == token {
-            return Err(Error::WouldDeadlock);
-        }
-        let _waits = match from {
-            Some(from) => Some(self.note_wait(from, shards)?),
-            None => None,
+        let _waits = if self.runs(handle) {
+            if self.turner.load(Ordering::Acquire) == token {
+                return Err(Error::WouldDeadlock);
+            }
+            from.map(|from| Shard::note_wait(from, handle, shards)).transpose()?
+        } else {
+            None
         };
-        let record = self.slab.at(handle.slot);
+        let Some(record) = self.slab.get(handle.slot) else { return Ok(()) };
         loop {
             let seen = self.epoch.load();
             let word = record.word();
-            if word.generation() != handle.generation || !word.phase().is_running() {
+            if word.generation() != handle.generation {
                 return Ok(());
             }
-            if word.phase() != Phase::Awaited {
-                let _ = record.swap(word, word.with(Phase::Awaited, Offset::NONE));
-                continue;
-            }
-            self.epoch.wait(seen, None);
+            let awaited = match word.phase() {
+                Phase::Running | Phase::Doomed => Phase::Awaited,
+                Phase::Ending => Phase::EndingAwaited,
+                Phase::Awaited | Phase::EndingAwaited => {
+                    self.epoch.wait(seen, None);
+                    continue;
+                }
+                _ => return Ok(()),
+            };
+            let _ = record.swap(word, word.with(awaited, Offset::NONE));
         }
     }
 
-    /// Notes that the callback of `from` waits for one of this shard, unless that closes a circle.
-    fn note_wait<'a>(&self, from: &'a Shard, shards: &[Shard]) -> Result<Waits<'a>, Error> {
-        from.waits_for.store(self.index + 1, Ordering::Release);
+    /// Is the callback of this timer running?
+    fn runs(&self, handle: Handle) -> bool {
+        let word = self.slab.get(handle.slot).map(Record::word);
+        word.is_some_and(|word| word.generation() == handle.generation && word.phase().is_running())
+    }
+
+    /// Notes that the callback that `from` runs waits for that of a timer, unless that closes a circle.
+    fn note_wait<'a>(
+        from: &'a Shard,
+        handle: Handle,
+        shards: &[Shard],
+    ) -> Result<Waits<'a>, Error> {
+        from.waits_for.store(handle.pack(), Ordering::Release);
         let waits = Waits(from);
         // Full: whoever closes the circle last has its own note and all others' in view.
         fence(Ordering::SeqCst);
-        let mut next = self;
-        for _ in shards {
-            if next.index == from.index {
+        let mut awaited = handle;
+        for _ in 0..=shards.len() {
+            let shard = &shards[awaited.shard as usize];
+            // A note can outlive what it says by a moment.
+            if !shard.runs(awaited) {
+                return Ok(waits);
+            }
+            if shard.index == from.index {
                 return Err(Error::WouldDeadlock);
             }
-            match next.waits_for.load(Ordering::Acquire) {
+            match shard.waits_for.load(Ordering::Acquire) {
                 0 => return Ok(waits),
-                index => next = &shards[index as usize - 1],
+                next => awaited = Handle::unpack(next),
             }
         }
         Err(Error::WouldDeadlock)

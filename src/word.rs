@@ -36,9 +36,18 @@ pub(crate) enum Phase {
     Awaited = 4,
     /// Its event waits in a queue. The offset of a periodic timer is its next deadline.
     Queued = 5,
+    /// Cancelled; its drop is running on the thread that cancelled it.
+    Ending = 6,
+    /// As `Ending`, and somebody sleeps until the drop is over.
+    EndingAwaited = 7,
 }
 
 impl Phase {
+    /// Is the drop running of a timer that was cancelled?
+    pub(crate) fn is_ending(self) -> bool {
+        matches!(self, Phase::Ending | Phase::EndingAwaited)
+    }
+
     /// Is the callback running?
     #[inline]
     pub(crate) fn is_running(self) -> bool {
@@ -114,7 +123,9 @@ impl Word {
             2 => Phase::Running,
             3 => Phase::Doomed,
             4 => Phase::Awaited,
-            _ => Phase::Queued,
+            5 => Phase::Queued,
+            6 => Phase::Ending,
+            _ => Phase::EndingAwaited,
         }
     }
 
@@ -148,6 +159,8 @@ mod tests {
             Phase::Doomed,
             Phase::Awaited,
             Phase::Queued,
+            Phase::Ending,
+            Phase::EndingAwaited,
         ];
         let offsets = [
             Offset::NONE,

@@ -59,6 +59,17 @@ impl Engine {
         }
     }
 
+    /// Is this one of the service's own threads?
+    fn is_worker(&self, token: u32) -> bool {
+        let owns = |shard: &Shard| shard.owner.load(Ordering::Relaxed) == token;
+        self.driven().is_err() && self.shards().iter().any(owns)
+    }
+
+    /// Is a stop under way?
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.lifecycle.state.load(Ordering::Acquire) == STOPPING
+    }
+
     /// Starts one thread a shard. All of them run and are pinned when this answers `Ok`; on an error
     /// none is left.
     pub(crate) fn start_workers(
@@ -102,7 +113,7 @@ impl Engine {
     /// `WouldDeadlock` from the service's own threads, callbacks and `unfired`; `Forked`.
     pub fn stop(&self, unfired: &mut dyn FnMut(u64, *mut c_void, u64)) -> Result<u64, Error> {
         self.alive()?;
-        if self.turning() != 0 {
+        if self.turning() != 0 || self.is_worker(current_token()) {
             return Err(Error::WouldDeadlock);
         }
         let life = &self.lifecycle;
@@ -231,8 +242,9 @@ fn work(engine: &Arc<Engine>, index: u32, cpu: Option<u32>, report: Sender<io::R
         // SAFETY: as above.
         unsafe { thread_hook(hook, hooks.arg, index) };
     }
+    // It stays the shard's owner: what the host runs while the thread ends is on the service's own
+    // thread still.
     drop(turning);
     set.turning.set(0);
     port.own.owner.store(false, Ordering::Relaxed);
-    shard.disown();
 }

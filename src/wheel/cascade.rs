@@ -120,11 +120,7 @@ impl Wheel {
                 Look::Dead => self.len -= 1,
                 Look::At(tick) => {
                     let tick = tick.max(first);
-                    let moved = reminder.at(tick);
-                    self.buckets.push_reserved(bits::bucket_of(first, tick), moved);
-                    if moved != reminder {
-                        records.refiled(reminder, tick);
-                    }
+                    self.buckets.push_reserved(bits::bucket_of(first, tick), reminder.at(tick));
                 }
             }
         }

@@ -39,7 +39,7 @@ mod check;
 mod tests;
 
 pub(crate) use cascade::Collected;
-pub(crate) use reminder::{Batch, GEN_BITS, Look, NoMemory, Records, Reminder};
+pub(crate) use reminder::{Batch, Look, NoMemory, Records, Reminder};
 
 use buckets::Buckets;
 use chunks::ENTRIES;

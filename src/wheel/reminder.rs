@@ -84,8 +84,6 @@ pub(crate) trait Records {
     fn look(&self, reminder: Reminder) -> Look;
     /// `look` will be asked about `reminder` soon.
     fn prefetch(&self, reminder: Reminder);
-    /// The reminder has been filed for `tick` and carries that now, which is another one.
-    fn refiled(&self, _reminder: Reminder, _tick: u64) {}
 }
 
 /// The allocator refused. Nothing was changed that would be missed: the call can be repeated.

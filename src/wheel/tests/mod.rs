@@ -6,8 +6,9 @@ mod peers;
 mod random;
 
 use super::compact::Compacted;
+use super::reminder::GEN_BITS;
 use super::*;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Where wheels are started.
@@ -44,8 +45,6 @@ struct Timer {
 struct Book {
     timers: Vec<Timer>,
     looks: Cell<usize>,
-    /// Slots and ticks of reminders that were filed for another tick.
-    refiled: RefCell<Vec<(u32, u64)>>,
 }
 
 /// Above what a reminder can carry.
@@ -59,11 +58,6 @@ impl Records for Book {
         let slot = reminder.slot();
         assert_eq!(reminder.generation(), generation(slot) & ((1 << GEN_BITS) - 1));
         self.timers[slot as usize].tick.map_or(Look::Dead, Look::At)
-    }
-
-    fn refiled(&self, reminder: Reminder, tick: u64) {
-        assert_ne!(reminder, reminder.at(tick));
-        self.refiled.borrow_mut().push((reminder.slot(), tick));
     }
 
     fn prefetch(&self, reminder: Reminder) {
