@@ -154,13 +154,15 @@ fn nothing_is_allocated(what: &str, door: Door, fire: Fire, stuck: Option<&Gate>
         load.batches();
         load.fire(fire);
     }
-    let mut counts = [[0; 5]; 3];
-    for round in 0..5 {
-        counts[0][round] = allocations(|| load.churn());
-        counts[1][round] = allocations(|| load.batches());
-        counts[2][round] = allocations(|| load.fire(fire));
+    let mut counts = [[0; 3]; 5];
+    for round in &mut counts {
+        *round = [
+            allocations(|| load.churn()),
+            allocations(|| load.batches()),
+            allocations(|| load.fire(fire)),
+        ];
     }
-    assert_eq!(counts, [[0; 5]; 3], "{what}: allocations in rounds of churn, batches, firing");
+    assert_eq!(counts, [[0; 3]; 5], "{what}: allocations in rounds of churn, batches, firing");
 }
 
 #[test]
