@@ -150,7 +150,7 @@ impl Shard {
                 pointer_of(spec.callback)
             };
             record.fill(kind, callback, spec.ctx);
-            self.slab.set_trim(record, offset, due);
+            self.slab.set_low(record, offset, due);
             Ok(Word::new(Phase::Pending, record.word().generation(), offset))
         });
         let prepared = word.and_then(|word| {

@@ -145,7 +145,7 @@ impl Turn<'_> {
         }
         shard.slab.release(word.offset());
         if let Some(next) = next {
-            shard.slab.set_trim(record, offset, next);
+            shard.slab.set_low(record, offset, next);
         }
         let counters = &self.port.own.counters;
         counters.fired.add(1);
@@ -249,7 +249,7 @@ impl Turn<'_> {
                 continue;
             }
             if word.offset() == Offset::NONE {
-                shard.slab.set_trim(record, offset, due);
+                shard.slab.set_low(record, offset, due);
             }
             let again = match periodic {
                 Some((extra, grid, ready))

@@ -313,7 +313,7 @@ impl Inbox {
         self.taking
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
-            .then_some(Taking(&self.taking))
+            .then(|| Taking(&self.taking))
     }
 
     /// Hands at most `most` entries to `each`, which says how many of a slice it used up; ends

@@ -271,7 +271,7 @@ impl QueueInner {
                 continue;
             }
             if grid.fixed_delay {
-                shard.slab.set_trim(record, offset, due);
+                shard.slab.set_low(record, offset, due);
                 // SAFETY: the caller's promise.
                 unsafe {
                     shard.hand_over(port, engine.clock(), hint.slot, hint.generation, due.tick);
@@ -364,7 +364,7 @@ impl Turn<'_> {
             return None;
         }
         if let Some(next_due) = next_due {
-            shard.slab.set_trim(record, offset, next_due);
+            shard.slab.set_low(record, offset, next_due);
             // SAFETY: the caller owns the shard, and `reserve_ready` made room.
             unsafe { shard.with_core(|core| core.file_surely(record, slot, next_due.tick)) };
         }

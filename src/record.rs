@@ -10,12 +10,13 @@
 //! - `tag` is the owner's: it goes up each time a reminder is filed for the slot, and the reminder carries
 //!   it. An older reminder, of this timer or of one that had the slot before, does not match and is
 //!   dropped when it comes up.
-//! - `trim` is what the deadline differs from its tick's instant by. It is stored beside the word, not
-//!   with it: after two threads have reset one timer at the same moment, or one has been held up in
-//!   the middle of a reset, it may be that of another call. Then the deadline that is *reported* is
-//!   off by less than a tick; when the timer fires does not depend on it. Where more depends on it,
-//!   for a period or slack, the kind says that it is `exact`: what does not fit in the word is then in a
-//!   note, which the word names, so that the two cannot part.
+//! - `low` holds the low bits of the exact deadline, which together with the word's tick give the
+//!   whole. It is stored beside the word, not with it: when the timer is reset at the very moment in
+//!   which it is read, or a thread is held up in the middle of a reset, it may be that of another
+//!   call. Then it fits no instant within a tick of the word's, mostly, and the deadline that is
+//!   *reported* is that of the tick. When the timer fires does not depend on it. Where more depends on
+//!   it, for a period or slack, the kind says that it is `exact`: what does not fit in the word is then
+//!   in a note, which the word names, so that the two cannot part.
 //!
 //! A timer with a period, slack, a drop function or a queue has an `Extra` elsewhere; its
 //! record holds the index in place of the callback.
@@ -82,7 +83,7 @@ pub(crate) struct Record {
     word: AtomicU64,
     callback: AtomicPtr<c_void>,
     ctx: AtomicPtr<c_void>,
-    trim: AtomicU32,
+    low: AtomicU32,
     kind: AtomicU16,
     tag: AtomicU16,
 }
@@ -93,7 +94,7 @@ impl Default for Record {
             word: AtomicU64::new(0),
             callback: AtomicPtr::new(ptr::null_mut()),
             ctx: AtomicPtr::new(ptr::null_mut()),
-            trim: AtomicU32::new(0),
+            low: AtomicU32::new(0),
             kind: AtomicU16::new(0),
             tag: AtomicU16::new(0),
         }
@@ -165,13 +166,13 @@ impl Record {
     }
 
     #[inline]
-    pub(crate) fn trim(&self) -> i64 {
-        i64::from(self.trim.load(Ordering::Relaxed) as i32)
+    pub(crate) fn low(&self) -> u32 {
+        self.low.load(Ordering::Relaxed)
     }
 
     #[inline]
-    pub(crate) fn set_trim(&self, trim: i64) {
-        self.trim.store(trim as i32 as u32, Ordering::Relaxed);
+    pub(crate) fn set_low(&self, deadline_ns: u64) {
+        self.low.store(deadline_ns as u32, Ordering::Relaxed);
     }
 
     /// The tag of the newest reminder that was filed for this slot. The owner's.

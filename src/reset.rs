@@ -114,7 +114,7 @@ impl Shard {
         let moved = self.swap(port, record, word, word.with(phase, offset));
         if moved.is_ok() {
             self.slab.release(word.offset());
-            self.slab.set_trim(record, offset, due);
+            self.slab.set_low(record, offset, due);
         } else {
             self.slab.unencode(offset);
         }

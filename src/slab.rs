@@ -147,8 +147,8 @@ impl Slab {
         if due.tick == NEVER_TICK {
             return Ok(Offset::NEVER);
         }
-        let trim = self.ticks.trim(due);
-        let fits = if kind.is_exact() { trim == 0 } else { i32::try_from(trim).is_ok() };
+        let fits =
+            if kind.is_exact() { self.ticks.trim(due) == 0 } else { self.ticks.fits_low(due) };
         if let Some(offset) = kind.offset(due.tick)
             && fits
         {
@@ -168,16 +168,20 @@ impl Slab {
             self.extras.read_note(note)
         } else {
             let kind = record.kind();
-            let trim = if kind.is_exact() { 0 } else { record.trim() };
-            Some(self.ticks.trimmed(kind.tick(offset), trim))
+            let tick = kind.tick(offset);
+            Some(if kind.is_exact() {
+                Due { tick, deadline_ns: self.ticks.instant(tick) }
+            } else {
+                self.ticks.with_low(tick, record.low())
+            })
         }
     }
 
     /// Stores the exact part of a deadline whose offset has just been put in the word.
     #[inline]
-    pub(crate) fn set_trim(&self, record: &Record, offset: Offset, due: Due) {
+    pub(crate) fn set_low(&self, record: &Record, offset: Offset, due: Due) {
         if offset != Offset::NEVER && offset.far_note().is_none() {
-            record.set_trim(self.ticks.trim(due));
+            record.set_low(due.deadline_ns);
         }
     }
 

@@ -81,11 +81,20 @@ impl Ticks {
         due.deadline_ns.wrapping_sub(due.tick.wrapping_mul(self.tick_ns)) as i64
     }
 
-    /// The deadline that lies `trim` beside a tick's instant.
+    /// Can the deadline be found again from its tick and its low 32 bits?
     #[inline]
-    pub(crate) fn trimmed(self, tick: u64, trim: i64) -> Due {
-        let deadline_ns = tick.wrapping_mul(self.tick_ns).wrapping_add(trim as u64);
-        Due { tick, deadline_ns }
+    pub(crate) fn fits_low(self, due: Due) -> bool {
+        self.trim(due).unsigned_abs() < self.tick_ns.min(1 << 31)
+    }
+
+    /// The deadline with these low 32 bits that lies within a tick of a tick's instant; that instant, if
+    /// none does.
+    #[inline]
+    pub(crate) fn with_low(self, tick: u64, low: u32) -> Due {
+        let instant = tick.wrapping_mul(self.tick_ns);
+        let trim = i64::from(low.wrapping_sub(instant as u32) as i32);
+        let near = trim.unsigned_abs() < self.tick_ns;
+        Due { tick, deadline_ns: if near { instant.wrapping_add(trim as u64) } else { instant } }
     }
 }
 
@@ -118,12 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn trim_restores_the_deadline() {
+    fn low_bits_restore_the_deadline() {
         for tick_ns in [1_000, 1_234_567, 1_000_000] {
             let ticks = Ticks::new(tick_ns);
             for deadline in [0, 1, 999, 1_000, 1_001, 123_456_789_012, u64::MAX - 1] {
                 let due = ticks.due(deadline);
-                assert_eq!(ticks.trimmed(due.tick, ticks.trim(due)), due);
+                assert!(ticks.fits_low(due));
+                assert_eq!(ticks.with_low(due.tick, deadline as u32), due);
+                // Low bits of some other deadline give the tick's instant, or one within a tick.
+                let other = ticks.with_low(due.tick, (deadline as u32).wrapping_add(1 << 30));
+                assert_eq!(ticks.trim(other), 0);
             }
         }
     }

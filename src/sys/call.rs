@@ -77,6 +77,7 @@ pub(crate) unsafe fn slow_hook(
 ///
 /// # Safety
 /// `unfired` may be called with `arg` on this thread, and `ctx` has not been dropped.
+#[cfg(feature = "capi")]
 pub(crate) unsafe fn unfired_host(
     unfired: unsafe extern "C-unwind" fn(*mut c_void, u64, *mut c_void, u64),
     arg: *mut c_void,
