@@ -79,6 +79,40 @@ fn c5_not_found_if_all_was_over() {
 }
 
 #[test]
+fn c5_not_found_means_that_another_threads_drop_has_run_too() {
+    // Another thread's cancel has won and is about to drop: not all is over yet.
+    for batch in [false, true] {
+        let svc = Setup::threaded(1).start();
+        let (dropping, go) = (Arc::new(Gate::new()), Arc::new(Gate::new()));
+        let dropped = Arc::new(AtomicBool::new(false));
+        let (begun, leave, over) = (dropping.clone(), go.clone(), dropped.clone());
+        let ended = move || {
+            begun.open();
+            leave.wait();
+            over.store(true, Ordering::SeqCst);
+        };
+        let timer = svc.timer().delay(HOUR).run(|_| {}).ended(ended).start();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                if batch {
+                    assert_eq!(svc.cancel_batch(&[timer]), Ok(1));
+                } else {
+                    assert_eq!(svc.cancel(timer), SW_OK);
+                }
+            });
+            dropping.wait();
+            let waiter = scope.spawn(|| {
+                let answer = svc.cancel_wait(timer);
+                (answer, dropped.load(Ordering::SeqCst))
+            });
+            std::thread::sleep(Duration::from_millis(50));
+            go.open();
+            assert_eq!(waiter.join().unwrap(), (SW_NOT_FOUND, true), "its drop has run");
+        });
+    }
+}
+
+#[test]
 fn c5_whatever_it_answers_the_writes_are_visible_and_the_drop_has_run() {
     // The wait meets the timer at every stage: before, inside and after its callback.
     let svc = Setup::threaded(1).tick(US).start();
