@@ -35,7 +35,10 @@ mod q_slow;
 mod r_config;
 mod s_fuzz;
 
-// Cases that have no test here, and why:
+// CAFF-08, CAFF-09, AKKA-01 and NODE-06, where a handler fails, are in tests/rust_api/panics.rs: a C
+// callback cannot fail.
+//
+// Cases that have no test, and why:
 //
 // case        about                                            reason
 // ---------   ----------------------------------------------   -----------------------------------
@@ -43,7 +46,3 @@ mod s_fuzz;
 // AGRONA-14   visiting all live timers                         no call that lists timers
 // WAHERN-11   iterators over pending, due, all                 no call that lists timers
 // FOLLY-11    a service that is counted by references          a C service has one owner
-// CAFF-08     the only due handler fails                       a C callback cannot fail: Rust API, F6
-// CAFF-09     the second of three handlers fails               a C callback cannot fail: Rust API, F6
-// AKKA-01     a periodic callback fails                        a C callback cannot fail: Rust API, F6
-// NODE-06     a periodic callback fails every time             a C callback cannot fail: Rust API, F6

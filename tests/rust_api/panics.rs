@@ -198,3 +198,86 @@ fn unfired_that_panics_does_so_when_all_is_over() {
     assert_eq!(service.stop(), Ok(0));
     assert_eq!(service.panics(), 0, "it was the caller's own");
 }
+
+// Cases learned from peers whose handlers can fail; where they differ, rule F6 decides.
+
+/// Some put a failed handler's timer back; here it has fired, and is not offered again.
+#[test]
+fn caff_08() {
+    quiet();
+    let (service, _) = manual();
+    let calls = Count::default();
+    let add = calls.clone();
+    service
+        .after(ms(1), move |_| {
+            add.add();
+            panic_any(Planned);
+        })
+        .unwrap();
+    assert_eq!(step(&service, ms(1)), 1);
+    assert_eq!(step(&service, ms(100)), 0);
+    assert_eq!((calls.get(), service.panics()), (1, 1));
+    balanced(&service);
+}
+
+/// Of three that are due together the second fails: the first and the third have run, once each.
+#[test]
+fn caff_09() {
+    quiet();
+    let (service, _) = manual();
+    let calls = Count::default();
+    for nth in 0..3 {
+        let add = calls.clone();
+        service
+            .after(ms(1), move |_| {
+                add.add();
+                if nth == 1 {
+                    panic_any(Planned);
+                }
+            })
+            .unwrap();
+    }
+    assert_eq!(step(&service, ms(1)), 3);
+    assert_eq!((calls.get(), service.panics()), (3, 1));
+    balanced(&service);
+}
+
+/// The third call of a periodic timer fails: here it is not stopped by that.
+#[test]
+fn akka_01() {
+    quiet();
+    let (service, _) = manual();
+    let calls = Count::default();
+    let add = calls.clone();
+    service
+        .every(ms(20), move |_| {
+            add.add();
+            if add.get() == 3 {
+                panic_any(Planned);
+            }
+        })
+        .unwrap();
+    for _ in 0..6 {
+        assert_eq!(step(&service, ms(20)), 1);
+    }
+    assert_eq!((calls.get(), service.panics()), (6, 1));
+}
+
+/// One that always fails keeps being called, on its grid.
+#[test]
+fn node_06() {
+    quiet();
+    let (service, _) = manual();
+    let calls = Count::default();
+    let add = calls.clone();
+    service
+        .every(ms(1), move |_| {
+            add.add();
+            panic_any(Planned);
+        })
+        .unwrap();
+    for _ in 0..50 {
+        assert_eq!(step(&service, ms(1)), 1);
+    }
+    assert_eq!((calls.get(), service.panics()), (50, 50));
+}
