@@ -205,8 +205,11 @@ impl Shard {
             return;
         }
         let handle = Handle { shard: self.index, slot, generation: word.generation() };
+        // A thread that is just becoming the exclusive owner gives way while a queue is freed.
         // SAFETY: the caller's promise.
-        let _ = unsafe { self.cancel(port, handle, false) };
+        while unsafe { self.cancel(port, handle, false) } == Err(Error::Busy) {
+            crate::sync::yield_now();
+        }
     }
 
     /// Ends a timer that is armed or whose event waits, if the word still says so: counts the end, and
