@@ -16,6 +16,7 @@ mod book;
 mod cell;
 mod driven;
 mod play;
+mod points;
 mod queues;
 mod run;
 mod services;

@@ -79,6 +79,15 @@ impl Drop for Run {
     }
 }
 
+/// Tells the other threads, at its end, that all is over: also when this thread has failed.
+pub struct Raise<'a>(pub &'a AtomicBool);
+
+impl Drop for Raise<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// How many times the usual amount: `SHARDWHEEL_STRESS`.
 pub fn factor() -> u64 {
     let asked = std::env::var("SHARDWHEEL_STRESS").ok().and_then(|text| text.parse().ok());

@@ -1,8 +1,8 @@
 //! Several services on the same threads, with callbacks that call on each other's; others come
 //! and go beside them.
 
-use crate::book::{Book, Lets};
-use crate::run::{Rng, Run, factor};
+use crate::book::Book;
+use crate::run::{Raise, Rng, Run, factor};
 use crate::support::*;
 use crate::work::Worker;
 use std::sync::atomic::AtomicBool;
@@ -15,13 +15,14 @@ fn several_services_at_once() {
         let mut rng = run.rng(round);
         let setups = [Setup::threaded(1), Setup::threaded(2).tick(US), Setup::driven().shards(2)];
         let services = setups.map(Setup::start);
-        let books = services.each_ref().map(|svc| Book::new(svc, Lets { busy: true }));
+        let books = services.each_ref().map(|svc| Book::new(svc, MS, true));
         for book in books {
             assert!(book.friends.set(books.to_vec()).is_ok());
         }
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let over = &over;
+            let _raised = Raise(over);
             let workers: Vec<_> = (0..4)
                 .map(|_| {
                     let mut of = books.map(|book| Worker::new(book, Rng::new(rng.next())));
@@ -47,7 +48,6 @@ fn several_services_at_once() {
             while !workers.iter().all(|worker| worker.is_finished()) {
                 come_and_go(&mut guest, &books);
             }
-            over.store(true, SeqCst);
         });
         // A callback may call on any of them until all have been stopped.
         for book in books {
@@ -60,7 +60,7 @@ fn several_services_at_once() {
 /// A service that lives for a moment. What it leaves behind means nothing to the others.
 fn come_and_go(rng: &mut Rng, others: &[&'static Book]) {
     let svc = Setup::threaded(1 + rng.below(3) as u32).start();
-    let book = Book::new(&svc, Lets::default());
+    let book = Book::new(&svc, MS, false);
     let mut worker = Worker::new(book, Rng::new(rng.next()));
     worker.steps(300);
     let strange: Vec<_> = book.cells().map(|cell| cell.timer()).take(5).collect();

@@ -1,6 +1,6 @@
 //! Thousands of threads that start a few timers and end: what a thread costs comes back.
 
-use crate::book::{Book, Lets};
+use crate::book::Book;
 use crate::cell::Cell;
 use crate::run::{Rng, Run, factor};
 use crate::support::*;
@@ -36,11 +36,11 @@ fn brief_threads(book: &'static Book, rng: &mut Rng, count: u64) {
     }
 }
 
-fn flat(name: &'static str, setup: Setup, busy: bool) {
+fn flat(name: &'static str, setup: Setup, busy: bool, max_timers: u64) {
     let run = Run::begin(name);
     let mut rng = run.rng(0);
-    let svc = setup.start();
-    let book = Book::new(&svc, Lets { busy });
+    let svc = setup.max_timers(max_timers).start();
+    let book = Book::new(&svc, MS, busy);
     brief_threads(book, &mut rng, 600);
     let before = svc.stats().memory_bytes;
     brief_threads(book, &mut rng, 3_000 * factor());
@@ -48,16 +48,24 @@ fn flat(name: &'static str, setup: Setup, busy: bool) {
     println!("  memory_bytes: {before} to {after}");
     assert!(after <= before + GROWTH, "memory_bytes: {before} to {after}");
     book.drain();
+    if max_timers != 0 {
+        book.holds(max_timers);
+    }
     assert_eq!(book.stop(), 0);
     book.verdict();
 }
 
 #[test]
 fn thousands_of_threads() {
-    flat("thousands_of_threads", Setup::threaded(2), false);
+    flat("thousands_of_threads", Setup::threaded(2), false, 0);
 }
 
 #[test]
 fn thousands_of_threads_that_poll() {
-    flat("thousands_of_threads_that_poll", Setup::driven(), true);
+    flat("thousands_of_threads_that_poll", Setup::driven(), true, 0);
+}
+
+#[test]
+fn thousands_of_threads_and_no_room() {
+    flat("thousands_of_threads_and_no_room", Setup::threaded(2), false, 40);
 }

@@ -1,6 +1,6 @@
 //! Stop in the middle of everything: what races with it is refused, or handed back once.
 
-use crate::book::{Book, Lets};
+use crate::book::Book;
 use crate::cell::{Ask, Cell};
 use crate::run::{Rng, Run, factor};
 use crate::support::*;
@@ -22,8 +22,9 @@ fn one(run: &Run, round: u64) -> u64 {
     let mut rng = run.rng(round);
     let driven = round % 3 == 2;
     let setup = if driven { Setup::driven().shards(2) } else { Setup::threaded(2) };
-    let svc = setup.tick(rng.pick(&[US, MS])).start();
-    let book = Book::new(&svc, Lets { busy: driven });
+    let tick = rng.pick(&[US, MS]);
+    let svc = setup.tick(tick).start();
+    let book = Book::new(&svc, tick, driven);
     let pause = Duration::from_micros(rng.below(4_000));
     let returned = std::thread::scope(|scope| {
         for _ in 0..4 {

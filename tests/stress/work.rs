@@ -48,9 +48,14 @@ pub fn some_timer(book: &Book, rng: &mut Rng, owned: bool) -> Ask {
     let periodic = rng.one_in(5);
     let script = if rng.one_in(2) { Script::Quiet } else { rng.pick(&Script::ALL) };
     let flags = if periodic { rng.pick(&[0, 0, SW_TIMER_FIXED_DELAY, SW_TIMER_BURST]) } else { 0 };
+    let period = match rng.below(5) {
+        _ if !periodic => 0,
+        0 => HOUR,
+        _ => 200 * US + rng.below(10 * MS),
+    };
     Ask {
         when: some_time(book, rng),
-        period: if periodic { 200 * US + rng.below(10 * MS) } else { 0 },
+        period,
         slack: if rng.one_in(6) { rng.below(3 * MS) } else { 0 },
         flags,
         shard: some_shard(book, rng),
