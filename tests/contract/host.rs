@@ -227,8 +227,8 @@ fn q2_on_a_real_clock_it_becomes_readable_when_due() {
     let log = Log::new();
     let fd = svc.fd_of(0).unwrap();
     for round in 1..=10u64 {
-        svc.start(round * 7 * MS, log);
         let begin = Instant::now();
+        svc.start(round * 7 * MS, log);
         let mut wakes = 0;
         while log.count() < round {
             assert!(wait_readable(fd, Duration::from_secs(10)), "never readable");
