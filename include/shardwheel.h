@@ -689,9 +689,9 @@ enum sw_status sw_timer_start_batch(struct sw_service *service,
  * `cancelled`: receives for how many of them `sw_timer_cancel` would have returned `SW_OK`; may
  * be NULL.
  *
- * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (a shard is attached exclusively by another thread:
- * the handles before the one that met it have been cancelled); `SW_STOPPED`; `SW_FORKED`. Any
- * thread.
+ * Returns `SW_OK` if at least one was cancelled or none was refused; `SW_INVALID`; `SW_BUSY` (a
+ * shard is attached exclusively by another thread) and `SW_STOPPED` if one was refused and none
+ * cancelled; `SW_FORKED`. Any thread.
  */
 enum sw_status sw_timer_cancel_batch(struct sw_service *service,
                                      const sw_timer *timers,
