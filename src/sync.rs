@@ -5,9 +5,12 @@
 //! `std::thread` in code that a model runs, so that what loom checks is the code that ships.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
-};
+mod model;
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{Ordering, fence};
+#[cfg(loom)]
+pub(crate) use model::{AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,

@@ -23,7 +23,7 @@ fn credits_never_lost() {
             let (service, seen) = (service.clone(), seen.clone());
             thread(move || service.try_start(&once(9, &seen)).ok())
         };
-        let started = [start(), start()].map(|thread| thread.join().unwrap());
+        let started = join([start(), start()]);
         started.into_iter().flatten().chain([first]).for_each(|timer| {
             assert_eq!(service.end(timer), Outcome::Done);
         });
@@ -46,7 +46,7 @@ fn freed_credit_is_taken_once() {
         };
         let starters = [start(), start()];
         assert_eq!(service.end(first), Outcome::Done);
-        let started = starters.map(|thread| thread.join().unwrap());
+        let started = join(starters);
         assert!(started.iter().flatten().count() <= 1);
         started.into_iter().flatten().for_each(|timer| {
             assert_eq!(service.end(timer), Outcome::Done);
@@ -62,12 +62,14 @@ fn full_is_exact() {
     explore("full_is_exact", Some(3), || {
         let service = Service::new(4);
         let seen = Seen::new();
-        [(); 2].map(|()| service.begin(&once(9, &seen)));
+        for _ in 0..2 {
+            service.begin(&once(9, &seen));
+        }
         let start = || {
             let (service, seen) = (service.clone(), seen.clone());
             thread(move || service.try_start(&once(9, &seen)).is_ok())
         };
-        let started = [start(), start()].map(|thread| thread.join().unwrap());
+        let started = join([start(), start()]);
         assert_eq!(started, [true, true]);
         assert_eq!(service.try_start(&once(9, &seen)), Err(Error::Full));
         assert_eq!(service.quiet().pending, 4);
@@ -88,7 +90,7 @@ fn full_is_exact_when_collected() {
             let (service, seen) = (service.clone(), seen.clone());
             thread(move || service.try_start(&once(9, &seen)).is_ok())
         };
-        let started = [start(), start()].map(|thread| thread.join().unwrap());
+        let started = join([start(), start()]);
         assert_eq!(started, [true, true]);
         assert_eq!(service.quiet().pending, 4);
         threads::leave(true);
@@ -109,7 +111,7 @@ fn cancel_makes_room_at_once() {
                 service.begin(&once(9, &seen));
             })
         };
-        timers.map(replace).map(|thread| thread.join().unwrap());
+        join(timers.map(replace));
         assert_eq!(service.try_start(&once(9, &seen)), Err(Error::Full));
         assert_eq!(service.quiet().pending, 2);
         threads::leave(true);

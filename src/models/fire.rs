@@ -16,7 +16,7 @@ fn cancel_vs_fire() {
         };
         let cancellers = [cancel(), cancel()];
         let fired = service.turn0();
-        let outcomes = cancellers.map(|canceller| canceller.join().unwrap());
+        let outcomes = join(cancellers);
         assert_eq!(fired, seen.fired() as usize);
         let won = outcomes.iter().filter(|&&outcome| outcome == Outcome::Done).count();
         assert_eq!(won + fired, 1, "{outcomes:?}");
@@ -154,7 +154,7 @@ fn resets_both_ways() {
         };
         let movers = [mover(3), mover(6)];
         assert_eq!(service.turn0(), 0);
-        movers.map(|mover| mover.join().unwrap());
+        join(movers);
         let (_, left_ns) = service.remaining(timer).unwrap();
         let tick = 1 + left_ns / TICK;
         assert!(tick == 3 || tick == 6);
@@ -257,7 +257,7 @@ fn drop_runs_once() {
         };
         let cancellers = [cancel(), cancel()];
         service.turn0();
-        let outcomes = cancellers.map(|canceller| canceller.join().unwrap());
+        let outcomes = join(cancellers);
         let won = outcomes.iter().filter(|&&outcome| outcome == Outcome::Done).count();
         assert_eq!((won + seen.fired() as usize, seen.dropped()), (1, 1));
         assert_eq!(service.quiet().pending, 0);

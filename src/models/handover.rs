@@ -40,7 +40,7 @@ fn inbox_push_drain() {
                 drain(inbox, taken);
             }
         }
-        producers.map(|producer| producer.join().unwrap());
+        join(producers);
         for (inbox, taken) in inboxes.iter().zip(&mut taken) {
             drain(inbox, taken);
             assert_eq!(inbox.waiting(), 0);

@@ -123,7 +123,7 @@ fn two_cancel_waits_vs_callback() {
         };
         let waiters = [wait(), wait()];
         service.turn0();
-        let outcomes = waiters.map(|waiter| waiter.join().unwrap());
+        let outcomes = join(waiters);
         let won = outcomes.iter().filter(|&&outcome| outcome == Outcome::Done).count() as u32;
         assert_eq!((won + host.seen.fired(), host.seen.dropped()), (1, 1));
         assert_eq!(service.quiet().pending, 0);

@@ -72,7 +72,9 @@ fn stop_vs_poll() {
     explore("stop_vs_poll", None, || {
         let service = Service::new(4);
         let seen = [Seen::new(), Seen::new()];
-        seen.each_ref().map(|seen| service.begin(&with_drop(once(1, seen))));
+        for seen in &seen {
+            service.begin(&with_drop(once(1, seen)));
+        }
         service.forward(1);
         let other = service.clone();
         let poller = thread(move || other.poll(0, 0));

@@ -22,12 +22,12 @@ mod handover;
 mod inside;
 mod life;
 mod queues;
+mod scratch;
 mod slots;
 
 use crate::config::{ClockKind, Config, Mode};
 use crate::engine::Engine;
 use crate::handle::GENERATION_MASK;
-use crate::shard::Shard;
 use crate::status::{Error, Outcome};
 use crate::threads;
 use crate::types::{Expiry, SHARD_ANY, Spec, Stats, TIMER_ABSOLUTE};
@@ -63,6 +63,11 @@ pub(crate) fn explore(name: &str, bound: Option<usize>, body: fn()) {
 
 fn spawn_with<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     loom::thread::Builder::new().stack_size(STACK).spawn(f).unwrap()
+}
+
+/// Waits for all of them.
+pub(crate) fn join<R, const N: usize>(threads: [JoinHandle<R>; N]) -> [R; N] {
+    threads.map(|thread| thread.join().unwrap())
 }
 
 /// A thread that lives on, as far as the service can tell: its ports stay its own.
@@ -185,10 +190,6 @@ impl Service {
     pub(crate) fn worker(&self) -> JoinHandle<()> {
         let service = self.clone();
         thread(move || work(&service, 0, None, channel().0))
-    }
-
-    pub(crate) fn shard0(&self) -> &Shard {
-        &self.shards()[0]
     }
 
     pub(crate) fn try_start(&self, spec: &Spec) -> Result<u64, Error> {

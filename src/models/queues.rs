@@ -25,7 +25,7 @@ fn lane_take_take_push_grow() {
         };
         let takers = [take(), take()];
         (2..=4).for_each(push);
-        let taken = takers.map(|taker| taker.join().unwrap());
+        let taken = join(takers);
         let rest: Vec<u64> = std::iter::from_fn(|| lane.take()).collect();
         for some in taken {
             let some: Vec<u64> = some.into_iter().flatten().collect();

@@ -96,7 +96,7 @@ fn tagged_stack_publishes() {
                 count += 1;
             }
         }
-        pushers.map(|pusher| pusher.join().unwrap());
+        join(pushers);
         while all.0.pop(|index| &all.1[index as usize]).is_some() {
             count += 1;
         }
@@ -143,7 +143,7 @@ fn arena_grow_race() {
         if let Some(element) = arena.get(5) {
             assert!(element.load(std::sync::atomic::Ordering::Relaxed) <= 1);
         }
-        growers.map(|grower| grower.join().unwrap());
+        join(growers);
         assert_eq!(arena.used(), 8);
     });
 }
@@ -204,7 +204,7 @@ fn depot_flush_refill() {
                 }
             })
         };
-        [swap(), swap()].map(|thread| thread.join().unwrap());
+        join([swap(), swap()]);
         let mut slots = [0; MAGAZINE];
         let last = slab.end();
         while slab.end() == last {
@@ -267,7 +267,7 @@ fn port_given_up_vs_claimed() {
         };
         let threads = [start(&seen[0]), start(&seen[1])];
         service.turn0();
-        threads.map(|thread| thread.join().unwrap());
+        join(threads);
         assert_eq!(service.try_start(&once(1, &seen[0])), Err(Error::Full));
         service.forward(1);
         service.turn0();
