@@ -18,8 +18,11 @@ use std::ptr::{self, NonNull};
 #[cfg(not(loom))]
 const FIRST_BITS: u32 = 10;
 #[cfg(loom)]
-const FIRST_BITS: u32 = 3;
+const FIRST_BITS: u32 = 2;
+#[cfg(not(loom))]
 const SEGMENTS: usize = 30 - FIRST_BITS as usize;
+#[cfg(loom)]
+const SEGMENTS: usize = 3;
 
 /// A growing array with stable addresses.
 pub(crate) struct Arena<T: Zeroed> {

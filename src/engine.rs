@@ -14,7 +14,7 @@ use crate::queue::QueueInner;
 use crate::reset::To;
 use crate::shard::Shard;
 use crate::status::{Error, Outcome};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU32, Ordering, ProcessWide, fence};
 use crate::sys::{affinity, barrier, call::drop_host, fork, random, thread};
 use crate::ticks::NEVER_TICK;
 use crate::types::{Event, NEVER, SHARD_ANY, Spec};
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Engine {
 
 /// Every engine of the process has its own number, so that what a thread keeps of one that is gone is
 /// never taken for that of another at the same address.
-static IDS: AtomicU64 = AtomicU64::new(1);
+static IDS: ProcessWide = ProcessWide::new(1);
 
 impl Engine {
     /// Starts a service.
@@ -64,12 +64,21 @@ impl Engine {
     pub(crate) fn start_with(config: Config, uses: u32) -> Result<Arc<Engine>, Error> {
         let cpus = affinity::allowed_cpus();
         let config = config.checked(cpus.len() as u32)?;
+        let engine = Engine::build(&config, uses)?;
+        if config.mode == Mode::Threaded {
+            engine.start_workers(&config, &cpus)?;
+        }
+        Ok(engine)
+    }
+
+    /// An engine whose threads, if it is to have any, are still to be started.
+    pub(crate) fn build(config: &Config, uses: u32) -> Result<Arc<Engine>, Error> {
         barrier::init();
         let mark = fork::mark().map_err(crate::sys::errno::system)?;
         let first_generation = random::random_u64() as u32 & GENERATION_MASK;
         let clock = Clock::new(config.clock);
         let now_ns = clock.now();
-        let engine = Arc::new_cyclic(|me| Engine {
+        Ok(Arc::new_cyclic(|me| Engine {
             // Relaxed: only uniqueness matters.
             id: IDS.fetch_add(1, Ordering::Relaxed),
             me: me.clone(),
@@ -77,17 +86,13 @@ impl Engine {
             mode: config.mode,
             clock,
             shards: (0..config.shards)
-                .map(|index| Shard::new(index, &config, now_ns, first_generation, uses))
+                .map(|index| Shard::new(index, config, now_ns, first_generation, uses))
                 .collect(),
             homes: AtomicU32::new(0),
             lifecycle: Lifecycle::new(),
             closing: AtomicU32::new(0),
             queues: Mutex::new(Vec::new()),
-        });
-        if config.mode == Mode::Threaded {
-            engine.start_workers(&config, &cpus)?;
-        }
-        Ok(engine)
+        }))
     }
 
     // ---------------------------------------------------------------- routing

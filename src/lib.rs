@@ -139,6 +139,8 @@ mod handle;
 mod host;
 mod inbox;
 mod lane;
+#[cfg(all(loom, test))]
+mod models;
 mod port;
 mod queue;
 mod record;

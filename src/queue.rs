@@ -19,7 +19,7 @@ use crate::port::Port;
 use crate::record::Record;
 use crate::shard::Shard;
 use crate::status::Error;
-use crate::sync::{AtomicBool, AtomicI64, AtomicU32, Ordering, fence};
+use crate::sync::{AtomicBool, AtomicI64, AtomicU32, Life, Ordering, fence};
 use crate::sys::eventfd::EventFd;
 use crate::ticks::Due;
 use crate::turn::{Served, Turn};
@@ -38,6 +38,7 @@ pub struct QueueInner {
     closed: AtomicBool,
     /// Where the next taker begins, so that no shard is always first.
     turn: AtomicU32,
+    life: Life,
 }
 
 impl std::fmt::Debug for QueueInner {
@@ -96,6 +97,7 @@ impl QueueInner {
             descriptor: OnceLock::new(),
             closed: AtomicBool::new(false),
             turn: AtomicU32::new(0),
+            life: Life::default(),
         }
     }
 
@@ -104,6 +106,7 @@ impl QueueInner {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
+        self.life.used();
         self.closed.load(Ordering::Acquire)
     }
 

@@ -24,7 +24,7 @@ pub(crate) const PRESSURE: u64 = 1_024;
 /// Entries that one inbox may hold whatever the number of live timers: 2 MiB.
 const INBOX: u64 = if cfg!(loom) { 8 } else { 1 << 18 };
 /// Credits that a start takes at a time.
-const CREDITS: u64 = 64;
+const CREDITS: u64 = if cfg!(loom) { 2 } else { 64 };
 
 /// What the owner counts beside its port.
 #[derive(Debug, Default)]

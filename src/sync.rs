@@ -5,9 +5,12 @@
 //! `std::thread` in code that a model runs, so that what loom checks is the code that ships.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
-};
+mod model;
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{Ordering, fence};
+#[cfg(loom)]
+pub(crate) use model::{AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
@@ -41,6 +44,47 @@ impl<T> UnsafeCell<T> {
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())
     }
+}
+
+/// Stands for memory that is given back: a model sees who uses it after its end.
+#[derive(Debug, Default)]
+pub(crate) struct Life {
+    #[cfg(loom)]
+    cell: UnsafeCell<()>,
+}
+
+// SAFETY: nothing is in it.
+unsafe impl Sync for Life {}
+
+impl Life {
+    /// What it stands for is used by this thread.
+    #[inline(always)]
+    pub(crate) fn used(&self) {
+        #[cfg(loom)]
+        self.cell.with(|_| ());
+    }
+}
+
+#[cfg(loom)]
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.cell.with_mut(|_| ());
+    }
+}
+
+/// A number of the whole process, which a model does not explore.
+pub(crate) use std::sync::atomic::AtomicU64 as ProcessWide;
+
+/// Runs what serves the statistics alone: a model lets nothing come between and does not ask what
+/// else could have been read.
+#[inline(always)]
+pub(crate) fn unexplored<R>(f: impl FnOnce() -> R) -> R {
+    #[cfg(loom)]
+    loom::stop_exploring();
+    let result = f();
+    #[cfg(loom)]
+    loom::explore();
+    result
 }
 
 /// Gives the processor to another thread.

@@ -35,9 +35,15 @@ pub(crate) struct PortSet {
 #[expect(clippy::vec_box, reason = "`LAST` points at a set, so it must not move")]
 struct Sets(RefCell<Vec<Box<PortSet>>>);
 
+#[cfg(not(loom))]
 thread_local! {
     static LAST: Cell<(u64, *const PortSet)> = const { Cell::new((0, ptr::null())) };
     static SETS: Sets = const { Sets(RefCell::new(Vec::new())) };
+}
+#[cfg(loom)]
+loom::thread_local! {
+    static LAST: Cell<(u64, *const PortSet)> = Cell::new((0, ptr::null()));
+    static SETS: Sets = Sets(RefCell::new(Vec::new()));
 }
 
 /// A port for one operation.
@@ -73,7 +79,7 @@ impl Engine {
     /// This thread's set, if it has one and is not past its end.
     #[inline]
     pub(crate) fn set(&self) -> Option<&PortSet> {
-        let (id, set) = LAST.get();
+        let (id, set) = LAST.with(Cell::get);
         if id == self.id() {
             // SAFETY: `LAST` points at a set in `SETS`, which is cleared before the set goes; the
             // reference is used by this thread, within the call.
@@ -101,7 +107,7 @@ impl Engine {
             }
             let set = sets.iter().find(|set| set.engine_id == self.id())?;
             let set = ptr::from_ref(&**set);
-            LAST.set((self.id(), set));
+            LAST.with(|last| last.set((self.id(), set)));
             // SAFETY: boxed, and dropped only as the thread ends or after the service is gone.
             Some(unsafe { &*set })
         })
@@ -156,9 +162,11 @@ impl PortSet {
 
 impl Drop for PortSet {
     fn drop(&mut self) {
-        if LAST.get().0 == self.engine_id {
-            LAST.set((0, ptr::null()));
-        }
+        let _ = LAST.try_with(|last| {
+            if last.get().0 == self.engine_id {
+                last.set((0, ptr::null()));
+            }
+        });
         let Some(engine) = self.engine.upgrade() else { return };
         for (shard, port) in engine.shards().iter().zip(&self.ports) {
             // SAFETY: ports live as long as their shard, which the upgraded reference keeps.
@@ -177,5 +185,17 @@ mod tests {
     #[test]
     fn finding_a_port_is_two_loads() {
         assert!(!std::mem::needs_drop::<std::cell::Cell<(u64, *const super::PortSet)>>());
+    }
+}
+
+/// Ends what the calling thread keeps, as the end of the thread would: a model's thread is joined before
+/// its thread-locals are dropped. With `quietly` its ports are not given back, as if the thread lived on.
+#[cfg(all(loom, test))]
+pub(crate) fn leave(quietly: bool) {
+    let _ = LAST.try_with(|last| last.set((0, ptr::null())));
+    #[allow(unused_mut)]
+    let mut sets = SETS.with(|sets| std::mem::take(&mut *sets.0.borrow_mut()));
+    if quietly {
+        sets.iter_mut().for_each(|set| set.engine = Weak::new());
     }
 }

@@ -202,7 +202,12 @@ impl Shard {
 }
 
 /// The life of one shard's thread.
-fn work(engine: &Arc<Engine>, index: u32, cpu: Option<u32>, report: Sender<io::Result<()>>) {
+pub(crate) fn work(
+    engine: &Arc<Engine>,
+    index: u32,
+    cpu: Option<u32>,
+    report: Sender<io::Result<()>>,
+) {
     let shard = &engine.shards()[index as usize];
     let pinned = cpu.map_or(Ok(()), affinity::pin_current_thread);
     let found = engine.set().zip(engine.port(shard).ok());

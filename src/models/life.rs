@@ -1,0 +1,178 @@
+//! Stop, attach, and the gate.
+
+use super::*;
+
+/// A start that races with stop is refused or handed back, never lost; drop runs either way.
+#[test]
+fn stop_vs_start() {
+    explore("stop_vs_start", None, || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        let (other, theirs) = (service.clone(), seen.clone());
+        let starter = thread(move || other.try_start(&with_drop(once(9, &theirs))));
+        let returned = service.halt();
+        let started = starter.join().unwrap();
+        match started {
+            Ok(_) => assert_eq!((returned, seen.returned()), (1, 1)),
+            Err(error) => assert_eq!((error, returned), (Error::Stopped, 0)),
+        }
+        assert_eq!(seen.dropped(), 1);
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// All of a batch or none.
+#[test]
+fn stop_vs_batch() {
+    explore("stop_vs_batch", Some(3), || {
+        let service = Service::new(4);
+        let seen = [Seen::new(), Seen::new()];
+        let (other, theirs) = (service.clone(), seen.clone());
+        let starter = thread(move || {
+            let specs = theirs.each_ref().map(|seen| with_drop(once(9, seen)));
+            // SAFETY: as in `try_start`.
+            unsafe { other.arm_batch(&specs, std::ptr::null_mut()) }
+        });
+        let returned = service.halt();
+        let started = starter.join().unwrap();
+        assert_eq!(returned, if started.is_ok() { 2 } else { 0 });
+        for seen in seen {
+            assert_eq!((seen.returned(), seen.dropped()), ((returned / 2) as u32, 1));
+        }
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// A timer is cancelled or handed back, not both and not neither.
+#[test]
+fn stop_vs_cancel() {
+    explore("stop_vs_cancel", None, || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        let timer = service.begin(&with_drop(once(9, &seen)));
+        let other = service.clone();
+        let canceller = thread(move || other.cancel(timer));
+        let returned = service.halt();
+        let cancelled = canceller.join().unwrap();
+        match cancelled {
+            Ok(outcome) => assert_eq!((outcome, returned), (Outcome::Done, 0)),
+            Err(error) => assert_eq!((error, returned), (Error::Stopped, 1)),
+        }
+        assert_eq!(seen.dropped(), 1);
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// A timer fires or is handed back, and no callback runs once stop has returned.
+#[test]
+fn stop_vs_poll() {
+    explore("stop_vs_poll", None, || {
+        let service = Service::new(4);
+        let seen = [Seen::new(), Seen::new()];
+        for seen in &seen {
+            service.begin(&with_drop(once(1, seen)));
+        }
+        service.forward(1);
+        let other = service.clone();
+        let poller = thread(move || other.poll(0, 0));
+        let returned = service.halt();
+        let after = seen.each_ref().map(|seen| (seen.fired(), seen.returned(), seen.dropped()));
+        let fired = poller.join().unwrap().unwrap_or(0);
+        assert_eq!(fired as u64 + returned, 2);
+        for (seen, after) in seen.iter().zip(after) {
+            assert_eq!((seen.fired(), seen.returned(), seen.dropped()), after);
+            assert_eq!((seen.fired() + seen.returned(), seen.dropped()), (1, 1));
+        }
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// Two threads stop: one is told what was left, and neither returns before it is over.
+#[test]
+fn stop_vs_stop() {
+    explore("stop_vs_stop", None, || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        service.begin(&once(9, &seen));
+        let (other, theirs) = (service.clone(), seen.clone());
+        let stopper = thread(move || {
+            let returned = other.halt();
+            assert_eq!(theirs.returned(), 1);
+            returned
+        });
+        let returned = service.halt();
+        assert_eq!(seen.returned(), 1);
+        assert_eq!(returned + stopper.join().unwrap(), 1);
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// An exclusive owner moves words by plain stores: by then all others are out, or are refused.
+#[test]
+fn attach_exclusive_vs_cancel() {
+    explore("attach_exclusive_vs_cancel", None, || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        let timer = service.begin(&with_drop(once(1, &seen)));
+        service.forward(1);
+        let other = service.clone();
+        let canceller = thread(move || other.cancel(timer));
+        service.attach(0, true).unwrap();
+        let fired = service.turn0() as u32;
+        service.detach(0).unwrap();
+        let cancelled = canceller.join().unwrap();
+        assert_eq!(fired + u32::from(cancelled == Ok(Outcome::Done)), 1, "{cancelled:?}");
+        assert_eq!((seen.fired(), seen.dropped()), (fired, 1));
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// A start from elsewhere is refused, or is under the exclusive owner's eyes when attach returns.
+#[test]
+fn attach_exclusive_vs_start() {
+    explore("attach_exclusive_vs_start", None, || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        let (other, theirs) = (service.clone(), seen.clone());
+        let starter = thread(move || other.try_start(&Spec { shard: 0, ..once(0, &theirs) }));
+        service.attach(0, true).unwrap();
+        let fired = service.turn0() as u32;
+        let again = service.turn0();
+        service.detach(0).unwrap();
+        let started = starter.join().unwrap();
+        assert!(started.is_ok() || started == Err(Error::Busy));
+        assert!(again == 0);
+        assert_eq!(
+            (seen.fired(), fired + service.turn0() as u32),
+            (fired, fired + u32::from(started.is_ok() && fired == 0))
+        );
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// Two threads that poll, or attach: one at a time owns the shard, and each timer comes once.
+#[test]
+fn poll_vs_poll() {
+    explore("poll_vs_poll", None, || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        service.begin(&once(1, &seen));
+        service.forward(1);
+        let other = service.clone();
+        let poller = thread(move || other.poll(0, 0));
+        let mine = service.poll(0, 0);
+        let theirs = poller.join().unwrap();
+        assert!([mine, theirs].iter().all(|result| matches!(result, Ok(_) | Err(Error::Busy))));
+        assert_eq!(mine.unwrap_or(0) + theirs.unwrap_or(0), 1);
+        assert_eq!(seen.fired(), 1);
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
