@@ -11,7 +11,7 @@ use crate::queue::QueueInner;
 use crate::record::{Record, callback_of, drop_of};
 use crate::shard::Shard;
 use crate::status::Error;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, look_again};
 use crate::sys::call::{call_host, drop_host, slow_hook};
 use crate::sys::clock::monotonic_ns;
 use crate::ticks::Due;
@@ -60,7 +60,10 @@ impl Turn<'_> {
                     self.fire_once(record, slot, word, due, None)
                 } else {
                     // The slot may have changed hands since the word was read; then the word says so.
-                    let Some(extra) = slab.extras.get(record.extra_index()) else { continue };
+                    let Some(extra) = slab.extras.get(record.extra_index()) else {
+                        look_again();
+                        continue;
+                    };
                     let periodic = extra.period_ns.load(Ordering::Relaxed) != 0;
                     let queue = extra.queue.load(Ordering::Relaxed).cast::<QueueInner>();
                     if waiting && !periodic {

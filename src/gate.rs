@@ -110,7 +110,9 @@ impl Gate {
                 return Ok(inside);
             }
             drop(inside);
-            crate::sync::yield_now();
+            while self.is(COLLECTING) {
+                crate::sync::yield_now();
+            }
         }
     }
 

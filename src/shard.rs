@@ -12,7 +12,9 @@ use crate::handle::{GENERATION_BITS, Handle};
 use crate::port::{Count, Port};
 use crate::slab::Slab;
 use crate::status::Error;
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, leaves_out_upkeep,
+};
 use crate::sys::barrier;
 use crate::sys::futex::WaitWord;
 use crate::ticks::Ticks;
@@ -336,6 +338,9 @@ impl Shard {
     /// `CREDITS` each.
     #[cold]
     pub(crate) fn note_high_water(&self, port: &Port) {
+        if leaves_out_upkeep() {
+            return;
+        }
         let live = self.live_at_least();
         let most = self.high_water.fetch_max(live, Ordering::Relaxed).max(live);
         let counters = &port.own.counters;

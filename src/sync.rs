@@ -5,7 +5,7 @@
 //! `std::thread` in code that a model runs, so that what loom checks is the code that ships.
 
 #[cfg(loom)]
-mod model;
+pub(crate) mod model;
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{Ordering, fence};
@@ -75,16 +75,22 @@ impl Drop for Life {
 /// A number of the whole process, which a model does not explore.
 pub(crate) use std::sync::atomic::AtomicU64 as ProcessWide;
 
-/// Runs what serves the statistics alone: a model lets nothing come between and does not ask what
-/// else could have been read.
+/// Comes before a load is repeated that may have brought an old value: in time a newer one comes, and a
+/// model brings it now.
 #[inline(always)]
-pub(crate) fn unexplored<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn look_again() {
     #[cfg(loom)]
-    loom::stop_exploring();
-    let result = f();
+    yield_now();
+}
+
+/// Asked before work that reads what all ports have counted, to keep statistics or to save memory. A
+/// model leaves it out unless it is about that: the interleavings would be very many.
+#[inline(always)]
+pub(crate) fn leaves_out_upkeep() -> bool {
     #[cfg(loom)]
-    loom::explore();
-    result
+    return !model::UPKEEP.get();
+    #[cfg(not(loom))]
+    false
 }
 
 /// Gives the processor to another thread.

@@ -10,7 +10,7 @@ use crate::core::{Core, Entry, SLICE};
 use crate::gate::STOPPED;
 use crate::port::Port;
 use crate::shard::Shard;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, leaves_out_upkeep};
 use crate::ticks::NEVER_TICK;
 use crate::wheel::{Collected, Records, Reminder};
 
@@ -151,6 +151,9 @@ impl Shard {
     /// # Safety
     /// The calling thread owns the shard.
     pub(crate) unsafe fn tidy(&self) {
+        if leaves_out_upkeep() {
+            return;
+        }
         let (live, empty) = (self.pending() as usize, self.is_empty());
         // SAFETY: the caller owns the shard.
         unsafe {

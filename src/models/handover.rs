@@ -119,6 +119,7 @@ fn start_vs_sleep() {
 
 /// The same for a timer that is earlier than the one that the thread sleeps for, from two threads.
 #[test]
+#[ignore = "more branches than loom takes"]
 fn two_starts_vs_sleep() {
     explore("two_starts_vs_sleep", Some(2), || {
         let service = Service::threaded(4);
@@ -237,7 +238,7 @@ fn cancel_before_taken_in() {
 /// The owner drops all reminders at once when no timer lives; never one of a timer that does.
 #[test]
 fn clear_vs_start() {
-    explore("clear_vs_start", None, || {
+    explore_with_upkeep("clear_vs_start", Some(2), || {
         let service = Service::new(4);
         let seen = [Seen::new(), Seen::new()];
         let timer = service.begin(&once(7, &seen[0]));

@@ -22,13 +22,13 @@ mod handover;
 mod inside;
 mod life;
 mod queues;
-mod scratch;
 mod slots;
 
 use crate::config::{ClockKind, Config, Mode};
 use crate::engine::Engine;
 use crate::handle::GENERATION_MASK;
 use crate::status::{Error, Outcome};
+use crate::sync::model::UPKEEP;
 use crate::threads;
 use crate::types::{Expiry, SHARD_ANY, Spec, Stats, TIMER_ABSOLUTE};
 use crate::worker::work;
@@ -47,18 +47,28 @@ pub(crate) const TICK: u64 = 1_000;
 
 /// Explores `body`, which runs as a thread of its own beside at most three others.
 pub(crate) fn explore(name: &str, bound: Option<usize>, body: fn()) {
-    static RUNS: AtomicU64 = AtomicU64::new(0);
+    explore_all(name, bound, false, body);
+}
+
+/// The same, with the upkeep that models leave out otherwise.
+pub(crate) fn explore_with_upkeep(name: &str, bound: Option<usize>, body: fn()) {
+    explore_all(name, bound, true, body);
+}
+
+fn explore_all(name: &str, bound: Option<usize>, upkeep: bool, body: fn()) {
+    UPKEEP.set(upkeep);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(bound);
-    builder.max_branches = 50_000;
+    builder.max_branches = 20_000;
     let bound = builder.preemption_bound.map_or("none".to_string(), |bound| bound.to_string());
-    let (before, begin) = (RUNS.load(Ordering::Relaxed), Instant::now());
+    let runs = Arc::new(AtomicU64::new(0));
+    let (count, begin) = (runs.clone(), Instant::now());
     builder.check(move || {
-        RUNS.fetch_add(1, Ordering::Relaxed);
+        count.fetch_add(1, Ordering::Relaxed);
         spawn_with(body).join().unwrap();
     });
-    let runs = RUNS.load(Ordering::Relaxed) - before;
-    println!("model {name}: bound {bound}, {runs} runs, {:.1} s", begin.elapsed().as_secs_f64());
+    let (runs, seconds) = (runs.load(Ordering::Relaxed), begin.elapsed().as_secs_f64());
+    println!("model {name}: bound {bound}, {runs} runs, {seconds:.1} s");
 }
 
 fn spawn_with<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {

@@ -220,6 +220,7 @@ fn depot_flush_refill() {
 
 /// Two threads start, cancel and start, through the whole service: no slot has two timers at a time.
 #[test]
+#[ignore = "long: more than 8 s even with one preemption"]
 fn two_threads_allocate_and_free() {
     explore("two_threads_allocate_and_free", Some(3), || {
         let service = Service::new(8);
@@ -255,6 +256,7 @@ fn two_threads_allocate_and_free() {
 /// A thread ends and another begins to use the shard, on the same port or a new one: room, slots, and what
 /// waits in the inbox stay.
 #[test]
+#[ignore = "long: more than 8 s even with one preemption"]
 fn port_given_up_vs_claimed() {
     explore("port_given_up_vs_claimed", None, || {
         let service = Service::new(2);
