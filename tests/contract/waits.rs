@@ -299,58 +299,6 @@ fn c5_would_deadlock_in_its_own_callback_and_it_runs_no_more() {
     }
 }
 
-/// A ring of shards whose callbacks each wait for the next one's: at least one is refused, all
-/// come to an end, none runs again.
-fn circle(shards: u32) {
-    let svc = Setup::threaded(shards).start();
-    let door = svc.door();
-    let timers: Arc<Vec<AtomicU64>> = Arc::new((0..shards).map(|_| AtomicU64::new(0)).collect());
-    let inside = Arc::new(AtomicU64::new(0));
-    let refused = Arc::new(AtomicU64::new(0));
-    let over = Arc::new(AtomicU64::new(0));
-    let ready = Arc::new(Gate::new());
-    for shard in 0..shards {
-        let (timers, inside, refused, over, begin) =
-            (timers.clone(), inside.clone(), refused.clone(), over.clone(), ready.clone());
-        let own = timers.clone();
-        let call = move |_: &sw_expiry| {
-            begin.wait();
-            inside.fetch_add(1, Ordering::SeqCst);
-            eventually("all inside", || inside.load(Ordering::SeqCst) == u64::from(shards));
-            let next = &timers[((shard + 1) % shards) as usize];
-            match door.cancel_wait(next.load(Ordering::SeqCst)) {
-                SW_WOULD_DEADLOCK => refused.fetch_add(1, Ordering::SeqCst),
-                status => {
-                    assert!(status == SW_RUNNING || status == SW_NOT_FOUND, "{status:?}");
-                    0
-                }
-            };
-            over.fetch_add(1, Ordering::SeqCst);
-        };
-        let timer = svc.timer().shard(shard).period(HOUR).run(call).start();
-        own[shard as usize].store(timer, Ordering::SeqCst);
-    }
-    ready.open();
-    let all = u64::from(shards);
-    eventually("every callback ended", || over.load(Ordering::SeqCst) == all);
-    assert!(refused.load(Ordering::SeqCst) >= 1, "somebody must be refused");
-    eventually("none is to run again", || svc.pending() == 0);
-}
-
-#[test]
-fn c5_a_circle_of_two_shards() {
-    for _ in 0..20 {
-        circle(2);
-    }
-}
-
-#[test]
-fn c5_a_circle_of_three_shards() {
-    for _ in 0..10 {
-        circle(3);
-    }
-}
-
 #[test]
 fn c5_a_wait_across_shards_without_a_circle() {
     let svc = Setup::threaded(2).start();

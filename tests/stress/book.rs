@@ -1,6 +1,7 @@
 //! A service with all its cells, and the verdict.
 
-use crate::cell::{Ask, Cell, End};
+use crate::cell::{Ask, Cell};
+use crate::judge::End;
 use crate::run::Rng;
 use crate::support::*;
 use std::ffi::c_void;

@@ -15,6 +15,7 @@ mod support;
 mod book;
 mod cell;
 mod driven;
+mod judge;
 mod play;
 mod points;
 mod queues;

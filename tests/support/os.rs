@@ -1,6 +1,7 @@
 //! What the operating system knows about this process.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// Whether `poll(2)` finds the descriptor readable right now.
@@ -60,19 +61,37 @@ pub fn asleep(tid: i32) -> bool {
 }
 
 /// Runs the body of the test called `name` (its full path in this test binary) in a process of
-/// its own: for what is measured or changed process-wide.
+/// its own: for what is measured or changed process-wide, and for what might hang.
 pub fn alone(name: &str, body: impl FnOnce()) {
     const MARK: &str = "SHARDWHEEL_TEST_ALONE";
     if std::env::var_os(MARK).is_some_and(|mark| mark == name) {
         return body();
     }
-    let output = Command::new(std::env::current_exe().unwrap())
+    let child = Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--include-ignored", "--test-threads=1", "--nocapture"])
         .env(MARK, name)
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap();
+    let pid = child.id() as i32;
+    let (over, ended) = mpsc::channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        let late = ended.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout);
+        if late {
+            // SAFETY: our own child, which is not waited for before `over` is dropped.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        late
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(over);
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!watchdog.join().unwrap(), "{name} alone hangs:\n{text}\n{errors}");
     assert!(output.status.success(), "{name} alone: {}\n{text}\n{errors}", output.status);
     assert!(text.contains("1 passed"), "no test is called {name}:\n{text}");
 }
+
+/// Far more than any of them needs; the longest is the one of 10^8 timers.
+const LIMIT: Duration = Duration::from_secs(300);

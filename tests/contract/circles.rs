@@ -1,0 +1,178 @@
+//! C5: waits that would close a circle: somebody is refused, nobody hangs.
+
+use crate::cancel::Standing;
+use crate::support::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A ring of shards whose callbacks each wait for the next one's: at least one is refused, all
+/// come to an end, none runs again.
+fn circle(svc: &Svc) {
+    let shards = svc.shard_count();
+    let door = svc.door();
+    let timers: Arc<Vec<AtomicU64>> = Arc::new((0..shards).map(|_| AtomicU64::new(0)).collect());
+    let inside = Arc::new(AtomicU64::new(0));
+    let refused = Arc::new(AtomicU64::new(0));
+    let over = Arc::new(AtomicU64::new(0));
+    let ready = Arc::new(Gate::new());
+    for shard in 0..shards {
+        let (timers, inside, refused, over, begin) =
+            (timers.clone(), inside.clone(), refused.clone(), over.clone(), ready.clone());
+        let own = timers.clone();
+        let call = move |_: &sw_expiry| {
+            begin.wait();
+            inside.fetch_add(1, Ordering::SeqCst);
+            eventually("all inside", || inside.load(Ordering::SeqCst) == u64::from(shards));
+            let next = &timers[((shard + 1) % shards) as usize];
+            match door.cancel_wait(next.load(Ordering::SeqCst)) {
+                SW_WOULD_DEADLOCK => _ = refused.fetch_add(1, Ordering::SeqCst),
+                status => assert!(status == SW_RUNNING || status == SW_NOT_FOUND, "{status:?}"),
+            }
+            over.fetch_add(1, Ordering::SeqCst);
+        };
+        let timer = svc.timer().shard(shard).period(HOUR).run(call).start();
+        own[shard as usize].store(timer, Ordering::SeqCst);
+    }
+    ready.open();
+    let all = u64::from(shards);
+    eventually("every callback ended", || over.load(Ordering::SeqCst) == all);
+    assert!(refused.load(Ordering::SeqCst) >= 1, "somebody must be refused");
+    eventually("none is to run again", || svc.pending() == 0);
+}
+
+#[test]
+fn c5_a_circle_of_two_shards() {
+    alone("circles::c5_a_circle_of_two_shards", || {
+        for _ in 0..20 {
+            circle(&Setup::threaded(2).start());
+        }
+    });
+}
+
+#[test]
+fn c5_a_circle_of_three_shards() {
+    alone("circles::c5_a_circle_of_three_shards", || {
+        for _ in 0..10 {
+            circle(&Setup::threaded(3).start());
+        }
+    });
+}
+
+#[test]
+fn c5_a_circle_of_driven_shards() {
+    alone("circles::c5_a_circle_of_driven_shards", || {
+        for _ in 0..10 {
+            let svc = Setup::manual(MS).shards(2).start();
+            let over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                for shard in 0..2 {
+                    let (svc, over) = (&svc, &over);
+                    scope.spawn(move || {
+                        while !over.load(Ordering::SeqCst) {
+                            svc.poll_shard(shard);
+                            std::thread::yield_now();
+                        }
+                    });
+                }
+                circle(&svc);
+                over.store(true, Ordering::SeqCst);
+            });
+        }
+    });
+}
+
+/// Timers whose drops meet, then each wait for the other's: both come back.
+fn drops_that_wait(svc: &Svc, mut end: impl FnMut(usize, [sw_timer; 2])) {
+    let door = svc.door();
+    let timers: Arc<[AtomicU64; 2]> = Arc::default();
+    let (inside, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let started: Vec<sw_timer> = (0..2)
+        .map(|nth| {
+            let (timers, inside, over) = (timers.clone(), inside.clone(), over.clone());
+            let ended = move || {
+                inside.fetch_add(1, Ordering::SeqCst);
+                eventually("both drop", || inside.load(Ordering::SeqCst) == 2);
+                let status = door.cancel_wait(timers[1 - nth].load(Ordering::SeqCst));
+                assert!(status == SW_WOULD_DEADLOCK || status == SW_NOT_FOUND, "{status:?}");
+                over.fetch_add(1, Ordering::SeqCst);
+            };
+            svc.timer().shard(nth as u32).delay(HOUR).run(|_| {}).ended(ended).start()
+        })
+        .collect();
+    for (place, &timer) in timers.iter().zip(&started) {
+        place.store(timer, Ordering::SeqCst);
+    }
+    for nth in 0..2 {
+        end(nth, [started[0], started[1]]);
+    }
+    eventually("both drops ended", || over.load(Ordering::SeqCst) == 2);
+}
+
+#[test]
+fn c5_a_circle_of_two_drops() {
+    alone("circles::c5_a_circle_of_two_drops", || {
+        for _ in 0..10 {
+            let svc = Setup::threaded(2).start();
+            let door = svc.door();
+            // On cancelling threads; on the shards' own; one of each.
+            let cancels = |timer| _ = std::thread::spawn(move || door.cancel(timer));
+            drops_that_wait(&svc, |nth, timers| cancels(timers[nth]));
+            drops_that_wait(&svc, |nth, timers| assert_eq!(door.reset(timers[nth], 0), SW_OK));
+            drops_that_wait(&svc, |nth, timers| match nth {
+                0 => cancels(timers[0]),
+                _ => assert_eq!(door.reset(timers[1], 0), SW_OK),
+            });
+        }
+    });
+}
+
+#[test]
+fn c5_a_circle_of_a_callback_and_a_drop() {
+    alone("circles::c5_a_circle_of_a_callback_and_a_drop", || {
+        for _ in 0..10 {
+            let svc = Setup::threaded(1).start();
+            let door = svc.door();
+            let handles: Arc<[AtomicU64; 2]> = Arc::default();
+            let (inside, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+            let part = |nth: usize| {
+                let (handles, inside, over) = (handles.clone(), inside.clone(), over.clone());
+                move || {
+                    inside.fetch_add(1, Ordering::SeqCst);
+                    eventually("both inside", || inside.load(Ordering::SeqCst) == 2);
+                    let status = door.cancel_wait(handles[1 - nth].load(Ordering::SeqCst));
+                    assert_ne!(status, SW_OK);
+                    over.fetch_add(1, Ordering::SeqCst);
+                }
+            };
+            let calls = part(0);
+            let called = svc.timer().delay(HOUR).run(move |_| calls()).start();
+            let dropped = svc.timer().delay(HOUR).run(|_| {}).ended(part(1)).start();
+            handles[0].store(called, Ordering::SeqCst);
+            handles[1].store(dropped, Ordering::SeqCst);
+            assert_eq!(svc.reset(called, 0), SW_OK);
+            std::thread::spawn(move || door.cancel(dropped));
+            eventually("both ended", || over.load(Ordering::SeqCst) == 2);
+        }
+    });
+}
+
+#[test]
+fn c5_a_wait_and_a_stop_for_one_callback() {
+    // One waits for the callback, one stops the service: both come back when it ends.
+    alone("circles::c5_a_wait_and_a_stop_for_one_callback", || {
+        for _ in 0..10 {
+            let svc = Setup::threaded(1).start();
+            let one = Standing::begin(svc.timer());
+            let timer = one.timer;
+            std::thread::scope(|scope| {
+                let wait = scope.spawn(|| svc.cancel_wait(timer));
+                let stop = scope.spawn(|| svc.stop());
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                one.go.open();
+                let answer = wait.join().unwrap();
+                assert!(matches!(answer, SW_RUNNING | SW_STOPPED), "{answer:?}");
+                assert_eq!(stop.join().unwrap(), SW_OK);
+            });
+        }
+    });
+}
