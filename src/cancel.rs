@@ -57,6 +57,11 @@ pub(crate) fn is_dropping(timer: u64) -> bool {
     false
 }
 
+/// Is this thread inside the drop of any timer that it cancelled?
+pub(crate) fn is_in_drop() -> bool {
+    !DROPS.get().is_null()
+}
+
 impl Ended {
     pub(crate) const NOTHING: Ended = Ended(None);
 

@@ -279,13 +279,16 @@ impl Turn<'_> {
         let shard = self.shard;
         let has_extra = record.kind().has_extra();
         let mut word = word;
-        if has_extra && word.phase() == Phase::Running {
-            // While drop runs nobody can arm it again.
-            let doomed = word.with(Phase::Doomed, Offset::NONE);
-            if self.swap(record, word, doomed).is_err() {
+        if has_extra {
+            // The callback is over; while drop runs nobody can arm it again.
+            let phase = match word.phase() {
+                Phase::Awaited => Phase::EndingAwaited,
+                _ => Phase::Ending,
+            };
+            let ending = word.with(phase, Offset::NONE);
+            if self.swap(record, word, ending).is_err() {
                 return false;
             }
-            word = doomed;
         }
         if has_extra {
             let index = record.extra_index();
@@ -310,7 +313,7 @@ impl Turn<'_> {
         }
         // SAFETY: the swap to `Free` made the slot this thread's.
         unsafe { shard.give_slot(self.port, slot, spent) };
-        if word.phase() == Phase::Awaited {
+        if matches!(word.phase(), Phase::Awaited | Phase::EndingAwaited) {
             shard.epoch.bump_and_wake_all();
         }
         true

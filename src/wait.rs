@@ -9,6 +9,7 @@
 //! waits for, and then follows the chain; of the threads that close a circle at least the last
 //! one sees it whole.
 
+use crate::cancel::is_in_drop;
 use crate::handle::Handle;
 use crate::record::Record;
 use crate::shard::Shard;
@@ -35,6 +36,15 @@ impl Shard {
         from: Option<&Shard>,
         shards: &[Shard],
     ) -> Result<(), Error> {
+        let ending =
+            self.slab.get(handle.slot).map(Record::word).is_some_and(|word| {
+                word.generation() == handle.generation && word.phase().is_ending()
+            });
+        // What a drop waits for, and who waits for a drop, is not followed: no such wait is begun where
+        // it could be part of a circle.
+        if (is_in_drop() && (ending || self.runs(handle))) || (from.is_some() && ending) {
+            return Err(Error::WouldDeadlock);
+        }
         let _waits = if self.runs(handle) {
             if self.turner.load(Ordering::Acquire) == token {
                 return Err(Error::WouldDeadlock);
