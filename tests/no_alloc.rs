@@ -149,7 +149,7 @@ fn nothing_is_allocated(what: &str, door: Door, fire: Fire, stuck: Option<&Gate>
         }
         stuck.open();
     }
-    for _ in 0..10 {
+    for _ in 0..60 {
         load.churn();
         load.batches();
         load.fire(fire);
