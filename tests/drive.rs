@@ -2,50 +2,21 @@
 //! verdict, and a falsified ledger with a bad one.
 #![cfg(all(feature = "capi", not(loom)))]
 
+#[path = "support/example.rs"]
+mod example;
+
+use example::in_package;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
-use std::time::SystemTime;
-
-/// The built example. `cargo test` builds it beside the tests; a run of this test alone does not,
-/// so it is built here if it is missing or older than its sources.
-fn example() -> &'static Path {
-    static EXAMPLE: OnceLock<PathBuf> = OnceLock::new();
-    EXAMPLE.get_or_init(|| {
-        let test = std::env::current_exe().expect("a running test has a path");
-        let profile = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
-        let path = profile.join("examples").join("drive");
-        let sources = newest(&in_package("src")).max(newest(&in_package("examples/drive")));
-        if newest(&path) < sources {
-            let mut build = Command::new(env!("CARGO"));
-            build.args(["build", "--example", "drive", "--profile"]);
-            build.arg(match profile.file_name().expect("PROFILE") {
-                name if name == "debug" => "dev".as_ref(),
-                name => name,
-            });
-            build.arg("--manifest-path").arg(in_package("Cargo.toml"));
-            build.arg("--target-dir").arg(profile.parent().expect("target"));
-            assert!(build.status().expect("cargo runs").success(), "the example builds");
-        }
-        path
-    })
-}
-
-/// When a file, or the newest file in a directory, was written; `None` if there is none.
-fn newest(path: &Path) -> Option<SystemTime> {
-    match std::fs::read_dir(path) {
-        Ok(files) => files.flatten().filter_map(|file| newest(&file.path())).max(),
-        Err(_) => path.metadata().and_then(|file| file.modified()).ok(),
-    }
-}
-
-fn in_package(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
 
 fn drive(arguments: &[&str]) -> Output {
-    Command::new(example()).args(arguments).output().expect("the example runs")
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    Command::new(BUILT.get_or_init(|| example::built("drive")))
+        .args(arguments)
+        .output()
+        .expect("the example runs")
 }
 
 /// Runs with `--json`; answers the exit code and the report.
