@@ -107,12 +107,37 @@ pub fn check(language: Language, source: &Path) {
     succeed(&mut compile);
 }
 
+/// Whether a header can be included; if not, the test is skipped and that is said.
+pub fn has_header(language: Language, header: &str, package: &str) -> bool {
+    let source = scratch().join(format!("has_{package}_{language:?}"));
+    std::fs::write(&source, format!("#include <{header}>\n")).expect("written");
+    let mut compile = Command::new(language.compiler());
+    compile.args(language.flags()).args(["-D_GNU_SOURCE", "-fsyntax-only"]).arg(&source);
+    let found = compile.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    found || skip(&format!("no <{header}>: {package}"))
+}
+
 /// Compiles and links one source, without the library unless `linked`; answers the program.
 /// `name` must be the test's own.
 pub fn program(language: Language, source: &Path, name: &str, linked: bool) -> PathBuf {
+    program_of(language, &[source], name, linked, &[])
+}
+
+/// As `program`, of several sources and with other libraries.
+pub fn program_of(
+    language: Language,
+    sources: &[&Path],
+    name: &str,
+    linked: bool,
+    libraries: &[&str],
+) -> PathBuf {
     let program = scratch().join(name);
-    let mut compile = compiler(language, source);
-    compile.args(["-g", "-O1", "-pthread", "-o"]).arg(&program);
+    let (first, others) = sources.split_first().expect("a source");
+    let mut compile = compiler(language, first);
+    for source in others {
+        compile.args(language.flags()).arg(source).arg("-xnone");
+    }
+    compile.args(["-g", "-O1", "-pthread", "-o"]).arg(&program).args(libraries);
     if linked {
         let library = library();
         compile.arg("-L").arg(library).arg("-lshardwheel");

@@ -1,0 +1,71 @@
+//! Other people's loops: the adapters of `include/shardwheel`, each in the scenario of
+//! `ffi-tests/loops` and in its example.
+
+#![cfg(all(feature = "capi", not(loom)))]
+
+#[path = "support/cc.rs"]
+mod cc;
+
+use cc::Language;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs `ffi-tests/loops/<file>`, which counts the loop's turns, and `examples/<file>`, each in its
+/// language. `header` comes with the Debian package `package`.
+fn loops(languages: [Language; 2], file: &str, header: &str, package: &str, libraries: &[&str]) {
+    let run = |language: Language, directory: &str| {
+        let source = cc::root().join(directory).join(file);
+        let name = format!("{directory}_{file}").replace(['/', '.'], "_");
+        let program = cc::program_of(language, &[&source], &name, true, libraries);
+        cc::run_well(&program, &[], LIMIT).stdout
+    };
+    let [ours, theirs] = languages;
+    if ours.available() && cc::has_header(ours, header, package) {
+        let told = run(ours, "ffi-tests/loops");
+        assert!(told.ends_with("done\n"), "{told}");
+        assert_eq!(run(theirs, "examples"), "beat 1\nbeat 2\nbeat 3\nthe session is idle\n");
+    }
+}
+
+#[test]
+fn libuv() {
+    let languages = [Language::C99, Language::C11];
+    loops(languages, "uv.c", "uv.h", "libuv1-dev", &["-luv"]);
+}
+
+#[test]
+fn libevent() {
+    let languages = [Language::C99, Language::C11];
+    loops(languages, "event.c", "event2/event.h", "libevent-dev", &["-levent_core"]);
+}
+
+#[test]
+fn boost_asio() {
+    let languages = [Language::Cpp11, Language::Cpp17];
+    loops(languages, "asio.cpp", "boost/asio/io_context.hpp", "libboost-dev", &[]);
+}
+
+/// The headers for C may be included from C++ too.
+#[test]
+fn the_headers_stand_alone() {
+    let both = [Language::C99, Language::C11, Language::Cpp11, Language::Cpp17];
+    let headers = [
+        ("uv.h", "uv.h", "libuv1-dev", &both[..]),
+        ("event.h", "event2/event.h", "libevent-dev", &both[..]),
+        ("asio.hpp", "boost/asio/io_context.hpp", "libboost-dev", &both[2..]),
+    ];
+    for (ours, theirs, package, languages) in headers {
+        for &language in languages {
+            if language.available() && cc::has_header(language, theirs, package) {
+                let source = cc::scratch().join(format!("alone_{ours}_{language:?}"));
+                // Twice: the include guard. Whoever includes libuv asks for POSIX.
+                let include = format!("#include \"shardwheel/{ours}\"\n");
+                let posix = "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n";
+                let text = format!("{posix}{include}{include}extern int alone;\n");
+                std::fs::write(&source, text).expect("written");
+                cc::check(language, &source);
+            }
+        }
+    }
+}
