@@ -93,6 +93,7 @@ static void everything_is_refused(sw_service *service, sw_queue *queue, sw_timer
     STATUS(sw_queue_free(queue), SW_FORKED);
     STATUS(sw_stats_read(service, SW_SHARD_ANY, &stats), SW_FORKED);
     STATUS(sw_stats_prometheus(service, NULL, 0, &count), SW_FORKED);
+    STATUS(sw_stats_report(service, NULL, 0, &count), SW_FORKED);
     STATUS(sw_service_stop(service, unfired, NULL, &number), SW_FORKED);
     STATUS(sw_service_free(service), SW_FORKED);
     /* These two have no status; they must only come back. */

@@ -176,6 +176,9 @@ static void without_a_service(void)
     STATUS(sw_queue_free(NULL), SW_INVALID);
     STATUS(sw_stats_read(NULL, 0, &stats), SW_INVALID);
     STATUS(sw_stats_prometheus(NULL, text, sizeof text, &count), SW_INVALID);
+    STATUS(sw_stats_report(NULL, text, sizeof text, &count), SW_INVALID);
+    STATUS(sw_details_read(NULL, 0, NULL), SW_INVALID);
+    STATUS(sw_service_on_stuck(NULL, NULL, NULL), SW_INVALID);
     EQUAL(timer, 77);
     EQUAL(number, 77);
     EQUAL(count, 77);
@@ -311,6 +314,9 @@ static void the_rest(sw_service *service)
     STATUS(sw_queue_fd(queue, NULL), SW_INVALID);
 
     STATUS(sw_stats_prometheus(service, NULL, 1, &count), SW_INVALID);
+    STATUS(sw_stats_report(service, NULL, 1, &count), SW_INVALID);
+    STATUS(sw_details_read(service, 0, NULL), SW_INVALID);
+    STATUS(sw_service_on_stuck(service, NULL, NULL), SW_INVALID);
     STATUS(sw_stats_read(service, 0, NULL), SW_INVALID);
     memset(&later, 0, sizeof later);
     STATUS(sw_stats_read(service, 0, stats), SW_INVALID);

@@ -242,6 +242,20 @@ static void statistics(void)
     OK(sw_stats_prometheus(service, few, 1, NULL));
     CHECK(few[0] == '\0' && few[1] == text[1]);
     free(text);
+
+    OK(sw_stats_report(service, NULL, 0, &needed));
+    text = malloc(needed + 1);
+    CHECK(text != NULL);
+    OK(sw_stats_report(service, text, needed + 1, &again));
+    EQUAL(strlen(text), needed);
+    CHECK(strstr(text, "2 pending") != NULL);
+    free(text);
+
+    sw_details details;
+    details.size = sizeof details;
+    OK(sw_details_read(service, SW_SHARD_ANY, &details));
+    EQUAL(details.turns, 1);
+    EQUAL(details.inbox_depth, 2);
     OK(sw_service_free(service));
 }
 

@@ -11,10 +11,11 @@
 //! set to `armed`.
 
 use crate::clock::Clock;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::barrier;
 use crate::sys::futex::WaitWord;
 use crate::sys::timerfd::TimerFd;
+use crate::tally::Woken;
 use crate::ticks::{NEVER_TICK, Ticks};
 use std::io;
 use std::sync::OnceLock;
@@ -30,6 +31,8 @@ pub(crate) struct Alarm {
     /// What a host waits on, once asked for; or what the service's own thread sleeps on where a
     /// futex does not know the clock.
     descriptor: OnceLock<TimerFd>,
+    /// Why it was rung last since the owner went to sleep, a `Woken`.
+    why: AtomicU32,
     threaded: bool,
     ticks: Ticks,
 }
@@ -40,9 +43,15 @@ impl Alarm {
             armed: AtomicU64::new(if threaded { AWAKE } else { NEVER_TICK }),
             bell: WaitWord::new(),
             descriptor: OnceLock::new(),
+            why: AtomicU32::new(0),
             threaded,
             ticks,
         }
+    }
+
+    /// Is the owner one of the service's own threads?
+    pub(crate) fn is_threaded(&self) -> bool {
+        self.threaded
     }
 
     /// The tick at which the owner looks next: a lower bound of what it has to do.
@@ -63,19 +72,21 @@ impl Alarm {
     #[cold]
     fn lower(&self, tick: u64, clock: &Clock) {
         if self.threaded {
-            self.ring();
+            self.ring(Woken::Earlier);
         } else {
             self.armed.fetch_min(tick, Ordering::AcqRel);
             self.set_descriptor(clock);
         }
     }
 
-    /// Wakes the owner, whatever the tick: the queues are long, or the service stops.
+    /// Wakes the owner, whatever the tick.
     #[cold]
-    pub(crate) fn ring(&self) {
+    pub(crate) fn ring(&self, why: Woken) {
         if self.threaded {
             // AcqRel: of many that ring, one finds the owner asleep and pays for waking it.
             if self.armed.swap(AWAKE, Ordering::AcqRel) != AWAKE {
+                // Relaxed: for the statistics alone.
+                self.why.store(why as u32, Ordering::Relaxed);
                 match self.descriptor.get() {
                     Some(descriptor) => descriptor.fire_now(),
                     None => self.bell.bump_and_wake_all(),
@@ -86,16 +97,24 @@ impl Alarm {
         }
     }
 
-    /// The service's thread sleeps until `tick`, unless `anything` waits for it already.
-    pub(crate) fn sleep(&self, tick: u64, clock: &Clock, anything: impl Fn() -> bool) {
+    /// The service's thread sleeps until `tick`, unless `anything` waits for it already; answers what woke
+    /// it.
+    pub(crate) fn sleep(
+        &self,
+        tick: u64,
+        clock: &Clock,
+        anything: impl Fn() -> bool,
+    ) -> Option<Woken> {
         let seen = self.bell.load();
+        self.why.store(Woken::Deadline as u32, Ordering::Relaxed);
         if self.descriptor.get().is_some() {
             self.point_descriptor(tick, clock);
         }
         self.armed.store(tick, Ordering::Release);
         // Full: partner of the fence between hand-over and `notice`.
         barrier::full();
-        if !anything() {
+        let sleeps = !anything();
+        if sleeps {
             match self.descriptor.get() {
                 Some(descriptor) => descriptor.wait(),
                 None if tick == NEVER_TICK => self.bell.wait(seen, None),
@@ -103,6 +122,7 @@ impl Alarm {
             }
         }
         self.armed.store(AWAKE, Ordering::Release);
+        sleeps.then(|| Woken::of(self.why.load(Ordering::Relaxed)))
     }
 
     /// A host's turn begins.

@@ -128,6 +128,7 @@ impl Engine {
         }
         drop(turning);
         drop(poll);
+        self.tell_stuck();
         Ok(fired)
     }
 }

@@ -114,6 +114,16 @@ impl Builder {
         self
     }
 
+    /// Calls `told` of each callback that still runs after the limit of [`Builder::slow_callback`],
+    /// once, on the thread that finds it. No thread is made for it. Who looks: the service's own
+    /// threads, at the other shards, before they sleep; a thread that polls, after its poll; and every
+    /// thread that reads statistics. When it is called the callback may just have ended. Without
+    /// [`Builder::slow_callback`] there is no limit, and the service is refused.
+    pub fn stuck_callback(mut self, told: impl Fn(&SlowCallback) + Send + Sync + 'static) -> Self {
+        self.host.on_stuck = Some(Box::new(told));
+        self
+    }
+
     /// Runs on each shard's thread as it begins, after it is pinned and named, with the shard's
     /// index. Not in a driven service.
     pub fn on_thread_start(mut self, hook: impl Fn(u32) + Send + Sync + 'static) -> Self {
@@ -143,6 +153,12 @@ impl Builder {
             on_slow_callback: Some(host::slow_callback),
         };
         let engine = Engine::start(config)?;
-        Ok(Service::of(Timers { engine, host }))
+        let service = Service::of(Timers { engine, host });
+        if service.host.on_stuck.is_some() {
+            let arg = Arc::as_ptr(&service.host).cast_mut().cast();
+            // SAFETY: the host outlives every call on the engine; see `Host`.
+            unsafe { service.engine.on_stuck(host::stuck_callback, arg) }?;
+        }
+        Ok(service)
     }
 }

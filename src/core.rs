@@ -187,6 +187,11 @@ impl Core {
         !self.batch.is_empty() || !self.ready.is_empty()
     }
 
+    /// How many have been collected already, live and dead.
+    pub(crate) fn due(&self) -> usize {
+        self.batch.rest().len() + self.ready.len()
+    }
+
     /// Drops dead reminders once they outnumber the live ones: visits at most so many that the
     /// visits keep ahead of what has been filed or has died since the last time.
     pub(crate) fn compact(&mut self, slab: &Slab, live: usize, empty: bool) {

@@ -4,7 +4,7 @@ use crate::host::Running;
 use crate::status::Error;
 use crate::time::Time;
 use crate::timers::Timers;
-use crate::types::{NEVER, Stats};
+use crate::types::{Details, NEVER, Stats};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -125,6 +125,14 @@ impl Shard {
     /// [`Error::Forked`].
     pub fn stats(&self) -> Result<Stats, Error> {
         self.timers.engine.stats(self.index)
+    }
+
+    /// What the shard looks like inside. Also after the end.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn details(&self) -> Result<Details, Error> {
+        self.timers.engine.details(self.index)
     }
 }
 

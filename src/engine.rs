@@ -14,12 +14,13 @@ use crate::queue::QueueInner;
 use crate::reset::To;
 use crate::shard::Shard;
 use crate::status::{Error, Outcome};
+use crate::stuck::StuckHook;
 use crate::sync::{AtomicU32, Ordering, ProcessWide, fence};
 use crate::sys::{affinity, barrier, call::drop_host, fork, random, thread};
 use crate::ticks::NEVER_TICK;
 use crate::types::{Event, NEVER, SHARD_ANY, Spec};
 use crate::worker::Lifecycle;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// See the head of this file.
 pub struct Engine {
@@ -33,6 +34,8 @@ pub struct Engine {
     pub(crate) lifecycle: Lifecycle,
     /// Queues that are being freed now.
     closing: AtomicU32,
+    /// Whom to tell of callbacks that are stuck.
+    pub(crate) stuck: OnceLock<StuckHook>,
     /// Queues that have not been freed. Never locked on a hot path.
     queues: Mutex<Vec<Arc<QueueInner>>>,
 }
@@ -78,6 +81,10 @@ impl Engine {
         let first_generation = random::random_u64() as u32 & GENERATION_MASK;
         let clock = Clock::new(config.clock);
         let now_ns = clock.now();
+        let shards = (0..config.shards)
+            .map(|index| Shard::new(index, config, now_ns, first_generation, uses))
+            .collect::<Option<Box<[Shard]>>>()
+            .ok_or(Error::NoMemory)?;
         Ok(Arc::new_cyclic(|me| Engine {
             // Relaxed: only uniqueness matters.
             id: IDS.fetch_add(1, Ordering::Relaxed),
@@ -85,12 +92,11 @@ impl Engine {
             mark,
             mode: config.mode,
             clock,
-            shards: (0..config.shards)
-                .map(|index| Shard::new(index, config, now_ns, first_generation, uses))
-                .collect(),
+            shards,
             homes: AtomicU32::new(0),
             lifecycle: Lifecycle::new(),
             closing: AtomicU32::new(0),
+            stuck: OnceLock::new(),
             queues: Mutex::new(Vec::new()),
         }))
     }

@@ -13,7 +13,7 @@ use crate::shard::Shard;
 use crate::status::Error;
 use crate::sync::{Ordering, look_again};
 use crate::sys::call::{call_host, drop_host, slow_hook};
-use crate::sys::clock::monotonic_ns;
+use crate::tally::SAMPLE;
 use crate::ticks::Due;
 use crate::turn::{Served, Turn};
 use crate::types::{Expiry, NEVER, TIMER_BURST, TIMER_FIXED_DELAY};
@@ -187,22 +187,31 @@ impl Turn<'_> {
         Ok((self.shard.slab.encode(record.kind(), next)?, Some(next)))
     }
 
+    /// Measures how late an expiry is delivered.
+    #[inline]
+    pub(crate) fn note_lateness(&self, deadline_ns: u64) {
+        let late_ns = self.slice_ns.get().saturating_sub(deadline_ns);
+        self.shard.tally.lateness.record(late_ns, 1);
+    }
+
     /// Runs the callback, and tells the host if it took long.
     fn call(&self, callback: *mut c_void, ctx: *mut c_void, expiry: &Expiry) {
         let shard = self.shard;
         let Some(callback) = callback_of(callback) else { return };
+        self.note_lateness(expiry.deadline_ns);
         // Relaxed: read back by this thread alone, from inside the callback.
         shard.running.store(expiry.timer, Ordering::Relaxed);
         let limit_ns = shard.slow_callback_ns;
-        if limit_ns == 0 {
+        if limit_ns == 0 && self.port.own.counters.fired.get() % SAMPLE != 1 {
             // SAFETY: whoever started the timer promised that its callback can be called with its ctx.
             unsafe { call_host(callback, ctx, expiry) };
         } else {
-            let before = monotonic_ns();
+            let began_ns = shard.tally.callback_begins();
             // SAFETY: as above.
             unsafe { call_host(callback, ctx, expiry) };
-            let elapsed_ns = monotonic_ns().saturating_sub(before);
-            if elapsed_ns > limit_ns {
+            let weight = if limit_ns == 0 { SAMPLE } else { 1 };
+            let elapsed_ns = shard.tally.callback_ends(began_ns, weight);
+            if limit_ns != 0 && elapsed_ns > limit_ns {
                 shard.tally.slow_callbacks.add(1);
                 if let Some(hook) = shard.hooks.on_slow_callback {
                     let (arg, index) = (shard.hooks.arg, shard.index);
@@ -376,7 +385,9 @@ impl Shard {
     /// The calling thread has claimed the port and moved the slot's word to `Free`.
     #[inline]
     pub(crate) unsafe fn give_slot(&self, port: &crate::port::Port, slot: u32, spent: bool) {
-        if !spent {
+        if spent {
+            port.own.retired.add(1);
+        } else {
             // SAFETY: the caller has claimed the port and owns the slot.
             unsafe { port.give_slot(&self.slab, slot) };
         }

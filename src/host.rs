@@ -46,6 +46,7 @@ pub(crate) struct Host {
     pub(crate) on_thread_start: Option<OnThread>,
     pub(crate) on_thread_stop: Option<OnThread>,
     pub(crate) on_slow: Option<OnSlow>,
+    pub(crate) on_stuck: Option<OnSlow>,
     panics: AtomicU64,
     left: Mutex<Vec<Left>>,
 }
@@ -173,6 +174,24 @@ pub(crate) unsafe extern "C-unwind" fn slow_callback(
     // SAFETY: the caller's promise.
     let host = unsafe { &*arg.cast_const().cast::<Host>() };
     if let (Some(hook), Some(timer)) = (&host.on_slow, Timer::from_bits(timer)) {
+        let elapsed = Time::from_nanos(elapsed_ns).since(Time::ZERO);
+        host.guard(|| hook(&SlowCallback { shard, timer, elapsed }));
+    }
+}
+
+/// The hook for callbacks that still run.
+///
+/// # Safety
+/// `arg` points to a `Host`.
+pub(crate) unsafe extern "C-unwind" fn stuck_callback(
+    arg: *mut c_void,
+    shard: u32,
+    timer: u64,
+    elapsed_ns: u64,
+) {
+    // SAFETY: the caller's promise.
+    let host = unsafe { &*arg.cast_const().cast::<Host>() };
+    if let (Some(hook), Some(timer)) = (&host.on_stuck, Timer::from_bits(timer)) {
         let elapsed = Time::from_nanos(elapsed_ns).since(Time::ZERO);
         host.guard(|| hook(&SlowCallback { shard, timer, elapsed }));
     }

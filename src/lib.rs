@@ -111,6 +111,7 @@
 //! | who sleeps, and who wakes whom | `alarm`, `worker`, `wait` |
 //! | how a thread is kept out, and how it stops | `gate`, `attach`, `worker` |
 //! | queues | `queue`, `lane` |
+//! | what is counted, measured and told | `tally`, `histogram`, `stats`, `exposition`, `report`, `stuck` |
 //! | what both APIs are thin layers over | `engine`, `types`, `config`, `status` |
 //! | this API | `service`, `timers`, `timer`, `closure`, `host`, `batch`, `events`, `driven` |
 //! | the C ABI | `capi` |
@@ -132,10 +133,12 @@ mod core;
 mod driven;
 mod engine;
 mod events;
+mod exposition;
 mod extra;
 mod fire;
 mod gate;
 mod handle;
+mod histogram;
 mod host;
 mod inbox;
 mod lane;
@@ -144,15 +147,18 @@ mod models;
 mod port;
 mod queue;
 mod record;
+mod report;
 mod reset;
 mod service;
 mod shard;
 mod slab;
 mod stats;
 mod status;
+mod stuck;
 mod sync;
 mod sys;
 mod tagged;
+mod tally;
 mod threads;
 mod ticks;
 mod time;
@@ -175,7 +181,7 @@ pub use status::{Error, Outcome};
 pub use time::Time;
 pub use timer::{Expiry, Timer, TimerBuilder};
 pub use timers::Timers;
-pub use types::Stats;
+pub use types::{Details, Stats};
 
 /// The README's Rust, compiled and run with the other examples.
 #[cfg(doctest)]

@@ -15,6 +15,7 @@ use crate::inbox::Inbox;
 use crate::slab::{MAGAZINE, Slab};
 use crate::status::Error;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Ordering, UnsafeCell};
+use crate::tally::Number;
 use crossbeam_utils::CachePadded;
 
 /// A counter that one thread writes and any thread reads.
@@ -89,6 +90,8 @@ pub(crate) struct Own {
     /// Credits that this thread's cancels and firings have given back, ever.
     pub(crate) freed: AtomicU64,
     pub(crate) counters: Counters,
+    /// Slots that this thread has retired.
+    pub(crate) retired: Number,
     slots: UnsafeCell<Slots>,
 }
 
@@ -119,6 +122,7 @@ impl Port {
                 credits: Count::default(),
                 freed: AtomicU64::new(0),
                 counters: Counters::default(),
+                retired: Number::default(),
                 slots: UnsafeCell::new(Slots { count: 0, slots: [0; 2 * MAGAZINE] }),
             }),
             freed_taken: CachePadded::new(AtomicU64::new(0)),

@@ -377,6 +377,7 @@ impl Turn<'_> {
         if waited {
             return Some(Ok(Served::Skipped));
         }
+        self.note_lateness(served_ns);
         let delivery = extra.delivery.load(Ordering::Relaxed) as u8;
         let hint = Hint { slot, generation: word.generation(), delivery };
         // SAFETY: the caller owns the shard and has reserved room.

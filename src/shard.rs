@@ -9,7 +9,7 @@ use crate::config::{Config, Hooks, Mode};
 use crate::core::{Core, Entry};
 use crate::gate::{COLLECTING, Gate, Work};
 use crate::handle::{GENERATION_BITS, Handle};
-use crate::port::{Count, Port};
+use crate::port::Port;
 use crate::slab::Slab;
 use crate::status::Error;
 use crate::sync::{
@@ -17,6 +17,7 @@ use crate::sync::{
 };
 use crate::sys::barrier;
 use crate::sys::futex::WaitWord;
+use crate::tally::{Tally, Woken};
 use crate::ticks::Ticks;
 use crossbeam_utils::CachePadded;
 use std::ptr;
@@ -27,14 +28,6 @@ pub(crate) const PRESSURE: u64 = 1_024;
 const INBOX: u64 = if cfg!(loom) { 8 } else { 1 << 18 };
 /// Credits that a start takes at a time.
 const CREDITS: u64 = if cfg!(loom) { 2 } else { 64 };
-
-/// What the owner counts beside its port.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) wakeups: Count,
-    pub(crate) slow_callbacks: Count,
-    pub(crate) wheel_bytes: Count,
-}
 
 /// See the head of this file.
 pub(crate) struct Shard {
@@ -64,7 +57,7 @@ pub(crate) struct Shard {
     pub(crate) epoch: CachePadded<WaitWord>,
     /// The timer whose callback runs now, or 0. Written by the owner.
     pub(crate) running: CachePadded<AtomicU64>,
-    pub(crate) tally: Tally,
+    pub(crate) tally: CachePadded<Tally>,
     core: CachePadded<UnsafeCell<Core>>,
 }
 
@@ -75,16 +68,17 @@ unsafe impl Sync for Shard {}
 
 impl Shard {
     /// The shard of a service that is built at `now_ns`. `first_generation` and `uses` are those of
-    /// `Slab::new`.
+    /// `Slab::new`. `None`: no memory.
     pub(crate) fn new(
         index: u32,
         config: &Config,
         now_ns: u64,
         first_generation: u32,
         uses: u32,
-    ) -> Shard {
+    ) -> Option<Shard> {
         let ticks = Ticks::new(config.tick_ns);
-        Shard {
+        let tally = Tally::new()?;
+        Some(Shard {
             index,
             ticks,
             max_timers: config.max_timers,
@@ -103,9 +97,9 @@ impl Shard {
             waits_for: AtomicU64::new(0),
             epoch: CachePadded::new(WaitWord::new()),
             running: CachePadded::new(AtomicU64::new(0)),
-            tally: Tally::default(),
+            tally: CachePadded::new(tally),
             core: CachePadded::new(UnsafeCell::new(Core::new(ticks.reached(now_ns)))),
-        }
+        })
     }
 
     /// Lends the owner's part.
@@ -217,7 +211,7 @@ impl Shard {
         barrier::full();
         self.alarm.notice(tick, clock);
         if block_full && port.inbox.waiting() >= PRESSURE {
-            self.alarm.ring();
+            self.alarm.ring(Woken::Pressure);
         }
     }
 

@@ -3,10 +3,13 @@
 
 use crate::clock::Clock;
 use crate::engine::Engine;
+use crate::histogram::Histogram;
 use crate::shard::Shard;
 use crate::status::Error;
 use crate::sync::{Ordering, fence};
-use crate::types::{SHARD_ANY, Stats};
+use crate::sys::clock::monotonic_ns;
+use crate::tally::{Number, Woken};
+use crate::types::{Details, SHARD_ANY, Stats};
 use crate::word::Phase;
 
 impl Engine {
@@ -15,15 +18,55 @@ impl Engine {
     /// # Errors
     /// `Invalid`, `Forked`.
     pub fn stats(&self, shard: u32) -> Result<Stats, Error> {
-        self.alive()?;
-        if shard != SHARD_ANY {
-            return Ok(self.shard(shard)?.stats(self.clock()));
-        }
+        let shards = self.counted(shard)?;
         let mut sum = Stats::default();
-        for shard in self.shards() {
+        for shard in shards {
             sum.add(&shard.stats(self.clock()));
         }
-        Ok(sum)
+        let lateness = Histogram::points(shards.iter().map(|shard| &shard.tally.lateness));
+        let callback = Histogram::points(shards.iter().map(|shard| &shard.tally.callback_time));
+        Ok(Stats {
+            lateness_p50_ns: lateness.p50,
+            lateness_p99_ns: lateness.p99,
+            lateness_p999_ns: lateness.p999,
+            lateness_max_ns: lateness.max,
+            callback_p50_ns: callback.p50,
+            callback_p99_ns: callback.p99,
+            callback_p999_ns: callback.p999,
+            callback_max_ns: callback.max,
+            ..sum
+        })
+    }
+
+    /// What one shard, or all together ([`SHARD_ANY`]), look like inside.
+    ///
+    /// # Errors
+    /// `Invalid`, `Forked`.
+    pub fn details(&self, shard: u32) -> Result<Details, Error> {
+        let shards = self.counted(shard)?;
+        let mut sum = Details::default();
+        for shard in shards {
+            sum.add(&shard.details());
+        }
+        let turn = Histogram::points(shards.iter().map(|shard| &shard.tally.turn_time));
+        Ok(Details {
+            turn_p50_ns: turn.p50,
+            turn_p99_ns: turn.p99,
+            turn_p999_ns: turn.p999,
+            turn_max_ns: turn.max,
+            ..sum
+        })
+    }
+
+    /// The shards that a read is about. Whoever reads looks after stuck callbacks, too.
+    fn counted(&self, shard: u32) -> Result<&[Shard], Error> {
+        self.alive()?;
+        let shards = match shard {
+            SHARD_ANY => self.shards(),
+            index => std::slice::from_ref(self.shard(index)?),
+        };
+        self.tell_stuck();
+        Ok(shards)
     }
 }
 
@@ -33,7 +76,7 @@ impl Shard {
             pending: self.pending(),
             high_water: self.high_water(),
             returned: self.returned.load(Ordering::Relaxed),
-            wakeups: self.tally.wakeups.get(),
+            wakeups: self.tally.woken.iter().map(Number::get).sum(),
             slow_callbacks: self.tally.slow_callbacks.get(),
             memory_bytes: self.bytes(),
             overdue_ns: self.overdue_ns(clock),
@@ -49,6 +92,32 @@ impl Shard {
             stats.rejected += counters.rejected.get();
         }
         stats
+    }
+
+    fn details(&self) -> Details {
+        let tally = &self.tally;
+        let (reminders, pending) = (tally.reminders.get(), self.pending());
+        let retired: u64 = self.ports().map(|port| port.own.retired.get()).sum();
+        let allocated = u64::from(self.slab.end()) - 1;
+        let timer = || self.running.load(Ordering::Relaxed);
+        let since = tally.running_since(timer).filter(|_| self.slow_callback_ns != 0);
+        Details {
+            reminders_live: reminders.min(pending),
+            reminders_dead: reminders.saturating_sub(pending),
+            buckets_occupied: std::array::from_fn(|level| tally.occupied[level].get()),
+            bucket_longest: tally.longest.get(),
+            turns: tally.turns.get(),
+            inbox_depth: self.ports().map(|port| port.inbox.waiting()).sum(),
+            wakeups_deadline: tally.woken[Woken::Deadline as usize].get(),
+            wakeups_earlier: tally.woken[Woken::Earlier as usize].get(),
+            wakeups_pressure: tally.woken[Woken::Pressure as usize].get(),
+            slots_allocated: allocated,
+            slots_cached: allocated.saturating_sub(pending + retired),
+            slots_retired: retired,
+            callback_running_ns: since
+                .map_or(0, |(_, since_ns)| monotonic_ns().saturating_sub(since_ns)),
+            ..Details::default()
+        }
     }
 
     /// How far the most overdue timer is behind. When nothing can be due this costs two loads; otherwise
@@ -94,3 +163,25 @@ impl Stats {
         self.overdue_ns = self.overdue_ns.max(other.overdue_ns);
     }
 }
+
+impl Details {
+    fn add(&mut self, other: &Details) {
+        self.reminders_live += other.reminders_live;
+        self.reminders_dead += other.reminders_dead;
+        for (sum, more) in self.buckets_occupied.iter_mut().zip(other.buckets_occupied) {
+            *sum += more;
+        }
+        self.bucket_longest = self.bucket_longest.max(other.bucket_longest);
+        self.turns += other.turns;
+        self.inbox_depth += other.inbox_depth;
+        self.wakeups_deadline += other.wakeups_deadline;
+        self.wakeups_earlier += other.wakeups_earlier;
+        self.wakeups_pressure += other.wakeups_pressure;
+        self.slots_allocated += other.slots_allocated;
+        self.slots_cached += other.slots_cached;
+        self.slots_retired += other.slots_retired;
+        self.callback_running_ns = self.callback_running_ns.max(other.callback_running_ns);
+    }
+}
+
+const _: () = assert!(crate::wheel::LEVELS == 11);

@@ -9,7 +9,7 @@ use crate::service::Unfired;
 use crate::status::{Error, Outcome};
 use crate::time::{Time, nanos};
 use crate::timer::{Expiry, Timer, TimerBuilder};
-use crate::types::{NEVER, SHARD_ANY, Stats};
+use crate::types::{Details, NEVER, SHARD_ANY, Stats};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -270,6 +270,38 @@ impl Timers {
     /// [`Error::Forked`].
     pub fn stats(&self) -> Result<Stats, Error> {
         self.engine.stats(SHARD_ANY)
+    }
+
+    /// What all shards together look like inside. Also after the end.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn details(&self) -> Result<Details, Error> {
+        self.engine.details(SHARD_ANY)
+    }
+
+    /// The numbers of every shard in the Prometheus text format. Also after the end.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`], [`Error::Forked`].
+    pub fn prometheus(&self) -> Result<String, Error> {
+        let mut text = String::new();
+        self.engine.prometheus(&mut text).map(|()| text)
+    }
+
+    /// The numbers for people to read: what to look at first when timers are late. Also after the end.
+    ///
+    /// ```
+    /// let service = shardwheel::Service::new()?;
+    /// assert!(service.report()?.contains("0 pending"));
+    /// # Ok::<(), shardwheel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`], [`Error::Forked`].
+    pub fn report(&self) -> Result<String, Error> {
+        let mut text = String::new();
+        self.engine.report(&mut text).map(|()| text)
     }
 
     /// How many panics of the host's code have been caught: of callbacks and hooks, and of what

@@ -13,6 +13,7 @@ use crate::shard::Shard;
 use crate::sync::{Ordering, leaves_out_upkeep};
 use crate::ticks::NEVER_TICK;
 use crate::wheel::{Collected, Records, Reminder};
+use std::cell::Cell;
 
 /// Expiries between two looks at the inboxes.
 const EXPIRIES: usize = 64;
@@ -27,6 +28,8 @@ pub(crate) struct Turn<'a> {
     /// The clock as the turn began, and the tick that it had reached.
     pub(crate) now_ns: u64,
     pub(crate) now_tick: u64,
+    /// The clock as the slice at hand began.
+    pub(crate) slice_ns: Cell<u64>,
 }
 
 /// What became of a reminder.
@@ -51,7 +54,9 @@ impl Shard {
                 core.now_ns
             })
         };
-        let turn = Turn { shard: self, port, clock, now_ns, now_tick: self.ticks.reached(now_ns) };
+        let now_tick = self.ticks.reached(now_ns);
+        let turn = Turn { shard: self, port, clock, now_ns, now_tick, slice_ns: Cell::new(now_ns) };
+        let time = self.tally.turn_begins(self.alarm.is_threaded(), clock, now_ns);
         self.slab.extras.reuse_notes();
         // SAFETY: the caller owns the shard.
         unsafe { self.take_in_all() };
@@ -91,10 +96,12 @@ impl Shard {
             if looked % EXPIRIES == 0 {
                 // SAFETY: as above.
                 unsafe { self.take_in_all() };
+                turn.slice_ns.set(now_ns.max(clock.now()));
             }
         }
         // SAFETY: as above.
         unsafe { self.with_core(|core| core.horizon = 0) };
+        self.tally.turn_ends(&time, clock, looked >= EXPIRIES);
         fired
     }
 
@@ -160,6 +167,9 @@ impl Shard {
             self.with_core(|core| {
                 core.compact(&self.slab, live, empty);
                 self.tally.wheel_bytes.set(core.bytes() as u64);
+                let next = core.wheel.next_tick().unwrap_or(NEVER_TICK);
+                let idle = next.saturating_sub(core.wheel.elapsed());
+                self.tally.tell(&core.wheel, core.due(), idle);
             });
         }
     }

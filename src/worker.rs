@@ -17,6 +17,7 @@ use crate::sys::call::{drop_host, thread_hook};
 use crate::sys::futex::WaitWord;
 use crate::sys::thread::{JoinHandle, current_token, spawn};
 use crate::sys::{affinity, errno};
+use crate::tally::Woken;
 use crate::turn::Turning;
 use crate::word::Phase;
 use std::ffi::c_void;
@@ -126,7 +127,7 @@ impl Engine {
             shard.gate.close(STOPPED);
         }
         for shard in self.shards() {
-            shard.alarm.ring();
+            shard.alarm.ring(Woken::Other);
         }
         let workers = std::mem::take(&mut *self.lock_workers());
         for worker in workers {
@@ -237,10 +238,11 @@ pub(crate) fn work(
             if shard.compacting() { 0 } else { shard.next_look() }
         };
         if next != 0 {
-            shard
-                .alarm
-                .sleep(next, engine.clock(), || shard.anything_waits() || shard.gate.is(STOPPED));
-            shard.tally.wakeups.add(1);
+            engine.tell_stuck();
+            let anything = || shard.anything_waits() || shard.gate.is(STOPPED);
+            if let Some(woken) = shard.alarm.sleep(next, engine.clock(), anything) {
+                shard.tally.woken[woken as usize].add(1);
+            }
         }
     }
     if let Some(hook) = hooks.on_thread_stop {

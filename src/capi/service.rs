@@ -73,6 +73,35 @@ pub unsafe extern "C" fn sw_service_start(
     unsafe { give(started, service) }
 }
 
+/// Sets a hook that is told of callbacks while they still run, once they have run for longer than
+/// `slow_callback_ns`. (`on_slow_callback` hears of them when they are over.)
+///
+/// No thread is made for it. Who looks: the service's own threads, at the other shards, before they
+/// sleep; a thread that polls, after its poll; and every thread that reads statistics. So a
+/// shard that is stuck for long is seen for certain if something reads them now and then. The first that
+/// finds a stuck callback calls `hook`, on its own thread: once for each callback.
+///
+/// `hook`: not NULL; gets `arg`, the shard, the timer, and for how long its callback has run. When it is
+/// called the callback may just have ended. Everything is allowed inside but to free the service; both
+/// must stay usable until it has been stopped and no other call on it is under way.
+///
+/// Returns `SW_OK`; `SW_INVALID` (also: `slow_callback_ns` is 0); `SW_BUSY` (there is a hook
+/// already); `SW_STOPPED`; `SW_FORKED`. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_service_on_stuck(
+    service: *mut sw_service,
+    hook: Option<
+        unsafe extern "C-unwind" fn(arg: *mut c_void, shard: u32, timer: sw_timer, elapsed_ns: u64),
+    >,
+    arg: *mut c_void,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    let Some(hook) = hook else { return SW_INVALID };
+    // SAFETY: the caller's promise.
+    done(unsafe { engine.on_stuck(hook, arg) })
+}
+
 /// The configuration in the engine's words; `None`: it says something that C alone can say wrong.
 ///
 /// # Safety

@@ -224,22 +224,70 @@ pub struct sw_stats {
     pub memory_bytes: u64,
     /// How far the most overdue timer is behind now; 0: none is due.
     pub overdue_ns: u64,
-    /// Lateness that half of the expiries kept within. Not measured yet: reads 0.
+    /// Lateness that half of the expiries kept within: from the deadline to the reading of the clock
+    /// with which the slice of at most 64 expiries began that it was delivered in (to a queue: put
+    /// there). This and the other percentiles are never below the truth, and less than 3.2 % above.
     pub lateness_p50_ns: u64,
-    /// Lateness that 99 % of the expiries kept within. Not measured yet: reads 0.
+    /// Lateness that 99 % of the expiries kept within.
     pub lateness_p99_ns: u64,
-    /// Lateness that 99.9 % of the expiries kept within. Not measured yet: reads 0.
+    /// Lateness that 99.9 % of the expiries kept within.
     pub lateness_p999_ns: u64,
-    /// Lateness of the latest expiry. Not measured yet: reads 0.
+    /// Lateness of the latest expiry.
     pub lateness_max_ns: u64,
-    /// Time that half of the callbacks kept within. Not measured yet: reads 0.
+    /// Time that half of the callbacks kept within. One callback in 64 is timed, unless
+    /// `slow_callback_ns` was set: then each is.
     pub callback_p50_ns: u64,
-    /// Time that 99 % of the callbacks kept within. Not measured yet: reads 0.
+    /// Time that 99 % of the callbacks kept within.
     pub callback_p99_ns: u64,
-    /// Time that 99.9 % of the callbacks kept within. Not measured yet: reads 0.
+    /// Time that 99.9 % of the callbacks kept within.
     pub callback_p999_ns: u64,
-    /// Time of the longest callback. Not measured yet: reads 0.
+    /// Time of the longest callback that was timed.
     pub callback_max_ns: u64,
+}
+
+/// What a shard looks like inside, or all together. What its owner alone knows (reminders, buckets)
+/// is as it said at the end of one of its last 16 turns, or before its last long rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct sw_details {
+    /// `sizeof(sw_details)`, set by the caller.
+    pub size: usize,
+    /// Reminders in the wheel of timers that live.
+    pub reminders_live: u64,
+    /// Reminders that cancels and resets have left behind, until they come up or are dropped.
+    pub reminders_dead: u64,
+    /// Buckets that hold something, by level: one of level n spans 64 to the power of n ticks.
+    pub buckets_occupied: [u64; 11],
+    /// Reminders in the longest bucket.
+    pub bucket_longest: u64,
+    /// Turns: the shard's owner takes in what others handed over, and delivers what is due.
+    pub turns: u64,
+    /// Time that half of the turns kept within. Of the short turns of a driven shard one in 16 is
+    /// timed.
+    pub turn_p50_ns: u64,
+    /// Time that 99 % of the turns kept within.
+    pub turn_p99_ns: u64,
+    /// Time that 99.9 % of the turns kept within.
+    pub turn_p999_ns: u64,
+    /// Time of the longest turn that was timed.
+    pub turn_max_ns: u64,
+    /// Starts and resets that wait for the owner to take them in. Cancels do not wait: they end
+    /// the timer where they are made, and leave a dead reminder.
+    pub inbox_depth: u64,
+    /// Times that a shard's own thread woke because something was due.
+    pub wakeups_deadline: u64,
+    /// Times that it was woken for an earlier timer.
+    pub wakeups_earlier: u64,
+    /// Times that it was woken because much waited in an inbox.
+    pub wakeups_pressure: u64,
+    /// Slots that there is memory for: live, cached and retired ones.
+    pub slots_allocated: u64,
+    /// Free slots, at hand for starts to come.
+    pub slots_cached: u64,
+    /// Slots whose handles are used up.
+    pub slots_retired: u64,
+    /// How long the callback has been running that runs now, with `slow_callback_ns` set; 0: none.
+    pub callback_running_ns: u64,
 }
 
 // SAFETY: repr(C), `size` first; numbers, raw pointers and optional functions.
@@ -255,6 +303,11 @@ unsafe impl OwnSize for sw_timer_spec {
 // SAFETY: repr(C), `size` first; numbers.
 unsafe impl OwnSize for sw_stats {
     const FIRST: usize = size_of::<sw_stats>();
+}
+
+// SAFETY: repr(C), `size` first; numbers.
+unsafe impl OwnSize for sw_details {
+    const FIRST: usize = size_of::<sw_details>();
 }
 
 const _: () = {

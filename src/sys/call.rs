@@ -73,6 +73,23 @@ pub(crate) unsafe fn slow_hook(
     }
 }
 
+/// Tells the host of a callback that still runs.
+///
+/// # Safety
+/// `hook` may be called with `arg` on this thread.
+pub(crate) unsafe fn stuck_hook(
+    hook: unsafe extern "C-unwind" fn(*mut c_void, u32, u64, u64),
+    arg: *mut c_void,
+    shard: u32,
+    timer: u64,
+    elapsed_ns: u64,
+) {
+    // SAFETY: four words to a function of those four; the caller vouches for them.
+    unsafe {
+        enter(arg, number(shard.into()), number(timer), number(elapsed_ns), NONE, hook as Word)
+    }
+}
+
 /// Hands the host a timer that stop found pending.
 ///
 /// # Safety

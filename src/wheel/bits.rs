@@ -9,7 +9,7 @@ pub(super) const DIGIT_BITS: u32 = 6;
 /// Buckets of a level.
 pub(super) const DIGITS: usize = 1 << DIGIT_BITS;
 /// Levels that cover every `u64`.
-pub(super) const LEVELS: usize = 11;
+pub(crate) const LEVELS: usize = 11;
 /// Buckets of all levels.
 pub(super) const BUCKETS: usize = LEVELS * DIGITS;
 

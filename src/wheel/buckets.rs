@@ -59,6 +59,8 @@ pub(super) struct Buckets {
     /// A bit for each level that holds something.
     pub(super) levels: u32,
     pub(super) buckets: [Bucket; BUCKETS],
+    /// Chunks in each bucket's chain.
+    chunks: [u32; BUCKETS],
     pub(super) pool: Pool,
     /// Where compaction stands. It is here because a chunk that goes must not be one of its.
     pub(super) cursor: Cursor,
@@ -70,6 +72,7 @@ impl Buckets {
             occupied: [0; LEVELS],
             levels: 0,
             buckets: [Bucket::EMPTY; BUCKETS],
+            chunks: [0; BUCKETS],
             pool: Pool::default(),
             cursor: Cursor::START,
         }
@@ -149,6 +152,7 @@ impl Buckets {
         let Bucket { head, tail } = self.buckets[bucket];
         if tail & FULL == FULL {
             let chunk = self.pool.take();
+            self.chunks[bucket] += 1;
             self.buckets[bucket].tail = chunk << POS_BITS;
             if head != NONE {
                 let last = self.pool.chunk_mut(tail >> POS_BITS);
@@ -217,6 +221,7 @@ impl Buckets {
         let next = if head == tail >> POS_BITS { NONE } else { self.pool.chunk(head).next };
         self.cursor.chunk_goes(head, next);
         self.pool.give(head);
+        self.chunks[bucket] -= 1;
         self.buckets[bucket].head = next;
         if next == NONE {
             self.set_empty(bucket);
@@ -238,12 +243,34 @@ impl Buckets {
         self.vacate(bucket);
     }
 
+    /// A chunk of `bucket` goes back to the pool, from wherever in the chain.
+    pub(super) fn give_chunk(&mut self, bucket: usize, chunk: u32) {
+        self.pool.give(chunk);
+        self.chunks[bucket] -= 1;
+    }
+
+    /// Reminders in the longest bucket, as if all its chunks but the last were full.
+    pub(super) fn longest(&self) -> usize {
+        let mut longest = 0;
+        for (level, &occupied) in self.occupied.iter().enumerate() {
+            let mut occupied = occupied;
+            while occupied != 0 {
+                let bucket = level << DIGIT_BITS | occupied.trailing_zeros() as usize;
+                occupied &= occupied - 1;
+                let full = self.chunks[bucket] as usize - 1;
+                longest = longest.max(full * ENTRIES + self.buckets[bucket].last_len());
+            }
+        }
+        longest
+    }
+
     /// Drops everything. Costs what the buckets are, not what they hold.
     pub(super) fn clear(&mut self) {
         for bucket in 0..BUCKETS {
             let Bucket { head, tail } = self.buckets[bucket];
             if head != NONE {
                 self.pool.give_chain(head, tail >> POS_BITS);
+                self.chunks[bucket] = 0;
                 self.set_empty(bucket);
             }
         }

@@ -114,7 +114,7 @@ impl Buckets {
 
     /// Gives back `chunk`, which stands between `before` and `next` in the chain of `bucket`.
     fn unlink(&mut self, bucket: usize, before: u32, chunk: u32, next: u32) {
-        self.pool.give(chunk);
+        self.give_chunk(bucket, chunk);
         if before == NONE && next == NONE {
             self.set_empty(bucket);
         } else if before == NONE {

@@ -38,6 +38,7 @@ mod check;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bits::LEVELS;
 pub(crate) use cascade::Collected;
 pub(crate) use reminder::{Batch, Look, NoMemory, Records, Reminder};
 
@@ -127,6 +128,17 @@ impl Wheel {
         }
         self.cascading = None;
         self.len = 0;
+    }
+
+    /// How many buckets of each level hold something.
+    pub(crate) fn occupied(&self) -> [u32; LEVELS] {
+        self.buckets.occupied.map(u64::count_ones)
+    }
+
+    /// Reminders in the longest bucket, or up to a chunk's more for each that compaction has thinned out.
+    /// Costs a look at each occupied bucket.
+    pub(crate) fn longest_bucket(&self) -> usize {
+        self.buckets.longest()
     }
 
     /// What the wheel has from the allocator, and its own size.
