@@ -1,0 +1,103 @@
+//! Hosts of several kinds, as whole programs: `ffi-tests/hosts`. Each keeps accounts and checks
+//! them against the library's; what they print is checked here again, one side against the other.
+
+#![cfg(all(feature = "capi", not(loom)))]
+
+#[path = "support/cc.rs"]
+mod cc;
+
+use cc::{Ended, Language};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Builds a host of these sources in `ffi-tests/hosts`.
+fn host(language: Language, name: &str, sources: &[&str]) -> PathBuf {
+    let directory = cc::root().join("ffi-tests/hosts");
+    let sources: Vec<PathBuf> = sources.iter().map(|source| directory.join(source)).collect();
+    let sources: Vec<_> = sources.iter().map(PathBuf::as_path).collect();
+    cc::program_of(language, &sources, &format!("host_{name}"), true, &[])
+}
+
+/// What a host prints: a name and a number in each line.
+struct Accounts(HashMap<String, u64>, Ended);
+
+impl Accounts {
+    fn of(ended: Ended) -> Accounts {
+        let line = |line: &str| {
+            let (name, number) = line.split_once(' ')?;
+            Some((name.to_string(), number.parse().ok()?))
+        };
+        let numbers = ended.stdout.lines().map(line).collect::<Option<_>>();
+        Accounts(numbers.unwrap_or_else(|| panic!("{ended:?}")), ended)
+    }
+
+    fn get(&self, name: &str) -> u64 {
+        *self.0.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.1))
+    }
+
+    fn sum(&self, names: &[&str]) -> u64 {
+        names.iter().map(|name| self.get(name)).sum()
+    }
+
+    fn equal(&self, left: &str, right: &[&str]) {
+        assert_eq!(self.get(left), self.sum(right), "{left}, {right:?}: {}", self.1.stdout);
+    }
+
+    fn some(&self, names: &[&str]) {
+        for name in names {
+            assert!(self.get(name) > 0, "{name}: {}", self.1.stdout);
+        }
+    }
+
+    fn none(&self, names: &[&str]) {
+        assert_eq!(self.sum(names), 0, "{names:?}: {}", self.1.stdout);
+    }
+}
+
+/// The proxy against its load; a connection more than the limit of descriptors allows is left out.
+fn proxy(connections: &str, timeout_ms: &str) {
+    if !Language::C11.available() {
+        return;
+    }
+    let proxy = host(Language::C11, "proxy", &["proxy/proxy.c", "proxy/session.c"]);
+    let sources = ["proxy/load.c", "proxy/client.c", "proxy/origin.c"];
+    let load = host(Language::C11, "load", &sources);
+    let proxy = proxy.to_str().expect("a path in UTF-8");
+    let told = Accounts::of(cc::run_well(&load, &[proxy, connections, timeout_ms], LIMIT));
+    println!("{} connections of {} wanted", told.get("clients"), told.get("wanted"));
+
+    // Every time-out that fired was heard of by one client, and by those alone that were to.
+    for kind in ["request", "connect", "idle", "keep-alive"] {
+        told.equal(&format!("proxy.{kind}.fired"), &[&format!("heard.{kind}")]);
+    }
+    told.none(&["wrong", "proxy.early", "proxy.stray", "proxy.failed"]);
+    told.equal("proxy.accepted", &["clients"]);
+    told.equal("proxy.shut-down", &["stopped"]);
+    told.equal("proxy.gone", &["left"]);
+    if told.get("excused") == 0 {
+        told.equal("heard.connect", &["clients.hole"]);
+        told.equal("heard.idle", &["clients.stall"]);
+        told.equal("heard.keep-alive", &["clients.quiet"]);
+        let leave = ["busy", "drip", "bulk", "leaves-asking", "leaves-reading"];
+        told.equal("left", &leave.map(|kind| format!("clients.{kind}")).each_ref().map(|s| &**s));
+        let rest = told.sum(&["heard.request", "stopped"]);
+        assert_eq!(rest, told.sum(&["clients.silent", "clients.slow", "clients.rest"]));
+    }
+    // And there was something to be seen.
+    told.some(&["proxy.idle.pushed", "proxy.held", "proxy.withdrawn"]);
+}
+
+#[test]
+fn a_proxy_times_out_whom_it_must() {
+    proxy("3000", "1200");
+}
+
+/// Tens of thousands, or what the limit of descriptors allows.
+#[test]
+#[ignore = "opens tens of thousands of connections"]
+fn a_proxy_times_out_tens_of_thousands() {
+    proxy("30000", "3000");
+}
