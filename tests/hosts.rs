@@ -7,18 +7,24 @@
 mod cc;
 
 use cc::{Ended, Language};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Builds a host of these sources in `ffi-tests/hosts`.
+/// A host of these sources in `ffi-tests/hosts`, built once.
 fn host(language: Language, name: &str, sources: &[&str]) -> PathBuf {
-    let directory = cc::root().join("ffi-tests/hosts");
-    let sources: Vec<PathBuf> = sources.iter().map(|source| directory.join(source)).collect();
-    let sources: Vec<_> = sources.iter().map(PathBuf::as_path).collect();
-    cc::program_of(language, &sources, &format!("host_{name}"), true, &[])
+    static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let build = || {
+        let directory = cc::root().join("ffi-tests/hosts");
+        let sources: Vec<PathBuf> = sources.iter().map(|file| directory.join(file)).collect();
+        let sources: Vec<_> = sources.iter().map(PathBuf::as_path).collect();
+        cc::program_of(language, &sources, &format!("host_{name}"), true, &[])
+    };
+    built.entry(name.to_string()).or_insert_with(build).clone()
 }
 
 /// What a host prints: a name and a number in each line.
@@ -100,4 +106,33 @@ fn a_proxy_times_out_whom_it_must() {
 #[ignore = "opens tens of thousands of connections"]
 fn a_proxy_times_out_tens_of_thousands() {
     proxy("30000", "3000");
+}
+
+fn rpc(arguments: &[&str]) -> Option<Accounts> {
+    Language::C11.available().then(|| {
+        let program = host(Language::C11, "rpc", &["rpc.c"]);
+        let told = Accounts::of(cc::run_well(&program, arguments, LIMIT));
+        told.none(&["early", "wrong"]);
+        told.equal("calls", &["answered", "answered-again", "given-up"]);
+        told.equal("timeouts", &["back-offs", "given-up"]);
+        told.some(&["answered", "answered-again", "given-up"]);
+        told
+    })
+}
+
+/// With callers that keep up, what fires is known beforehand.
+#[test]
+fn a_million_calls_are_in_flight() {
+    let Some(told) = rpc(&["4", "1000000", "1500000", "2000"]) else { return };
+    if told.get("late") == 0 && told.get("calling-ms") < 2000 {
+        assert_eq!(told.get("in-flight"), 1_000_000, "{}", told.1.stdout);
+        told.equal("timeouts", &["foreseen.timeouts"]);
+        told.equal("given-up", &["foreseen.given-up"]);
+    }
+}
+
+/// With callers that do not keep up, replies and time-outs race.
+#[test]
+fn late_replies_and_timeouts_race() {
+    rpc(&["5", "200000", "400000", "32"]);
 }
