@@ -136,3 +136,47 @@ fn a_million_calls_are_in_flight() {
 fn late_replies_and_timeouts_race() {
     rpc(&["5", "200000", "400000", "32"]);
 }
+
+/// Runs the game; answers its accounts and its event log.
+fn game(mode: &str, shards: &str, ticks: &str, seed: &str) -> (Accounts, Vec<u8>) {
+    let program = host(Language::Cpp17, "game", &["game.cpp"]);
+    let log = cc::scratch().join(format!("game_{mode}_{shards}_{seed}.log"));
+    let path = log.to_str().expect("a path in UTF-8");
+    let told = Accounts::of(cc::run_well(&program, &[mode, shards, ticks, seed, path], LIMIT));
+    told.none(&["early", "late", "stray"]);
+    told.equal("started", &["expired", "cancelled", "pending"]);
+    told.some(&["expired", "cancelled", "pushed-out", "shortened", "pending"]);
+    (told, std::fs::read(&log).expect("the log"))
+}
+
+/// The log of a game is the same byte for byte, each time and with any number of shards.
+#[test]
+fn a_game_is_replayed() {
+    if !Language::Cpp17.available() {
+        return;
+    }
+    let (told, first) = game("replay", "1", "200", "7");
+    assert!(told.get("expired") > 100_000, "{}", told.1.stdout);
+    assert!(first.len() > 1_000_000);
+    for shards in ["1", "3", "8"] {
+        let (_, log) = game("replay", shards, "200", "7");
+        assert!(log == first, "another log with {shards} shards");
+    }
+    assert!(game("replay", "1", "200", "8").1 != first, "the log does not say what happened");
+}
+
+/// On one shard the library's own order is the same each time, without being sorted.
+#[test]
+fn the_order_of_one_shard_is_replayed() {
+    if Language::Cpp17.available() {
+        let [first, second] = ["7", "7"].map(|seed| game("raw", "1", "100", seed).1);
+        assert!(first == second);
+    }
+}
+
+#[test]
+fn a_game_is_played_live() {
+    if Language::Cpp17.available() {
+        game("live", "2", "30", "7");
+    }
+}
