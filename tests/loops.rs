@@ -46,6 +46,29 @@ fn boost_asio() {
     loops(languages, "asio.cpp", "boost/asio/io_context.hpp", "libboost-dev", &[]);
 }
 
+/// `examples/io_uring.c`, in both ways. A kernel may refuse io_uring, whatever is installed.
+#[test]
+fn io_uring() {
+    if !Language::C11.available() || !cc::has_header(Language::C11, "liburing.h", "liburing-dev") {
+        return;
+    }
+    let source = cc::root().join("examples/io_uring.c");
+    let libraries = ["-luring"];
+    let program = cc::program_of(Language::C11, &[&source], "examples_io_uring", true, &libraries);
+    for way in ["timeout", "fd"] {
+        let ended = cc::run(&program, &[way], LIMIT);
+        if ended.status.code() == Some(77) {
+            eprintln!("SKIPPED: io_uring: {}", ended.stderr);
+            return;
+        }
+        assert!(ended.status.success(), "{ended:?}");
+        let told = ended.stdout.strip_prefix("beat 1\nbeat 2\nbeat 3\nthe session is idle\n");
+        let turns = told.and_then(|told| told.strip_suffix(" turns\n")?.parse::<u64>().ok());
+        // Seven deadlines in all, each of which comes down two levels.
+        assert!(turns.is_some_and(|turns| turns <= 7 * 3), "{ended:?}");
+    }
+}
+
 /// The headers for C may be included from C++ too.
 #[test]
 fn the_headers_stand_alone() {

@@ -1,4 +1,5 @@
-/*
+/**
+ * @file asio.hpp
  * shardwheel on Boost.Asio: one driven shard, whose callbacks run where the executor runs its
  * handlers. C++11, without exceptions of its own.
  *
@@ -31,22 +32,26 @@
 
 namespace sw {
 
+/** A shard that is watched on an executor, from start() to stop() or its end. */
 class asio_shard {
 public:
+    /** What runs the callbacks. */
     using executor_type = boost::asio::posix::stream_descriptor::executor_type;
 
+    /** Of a driven service; at most `budget` callbacks in one handler. */
     asio_shard(const executor_type &executor, sw_service *service, std::uint32_t shard,
                std::size_t budget = 1024)
         : state_(std::make_shared<state>(executor, service, shard, budget))
     {
     }
 
+    /** As stop(). */
     ~asio_shard() { stop(); }
 
     asio_shard(const asio_shard &) = delete;
     asio_shard &operator=(const asio_shard &) = delete;
 
-    /// Begins the watch. `invalid_argument`: the service has no such shard to be polled.
+    /** Begins the watch. `invalid_argument`: the service has no such shard to be polled. */
     boost::system::error_code start()
     {
         stop();
@@ -62,18 +67,18 @@ public:
         return error;
     }
 
-    /// Ends the watch, also from inside a timer's callback. The shard's timers stay as they are.
+    /** Ends the watch, also from inside a timer's callback. The shard's timers stay as they are. */
     void stop()
     {
         // The descriptor is the service's: let go of, not closed.
         if (state_->descriptor.is_open()) state_->descriptor.release();
     }
 
-    /// Why it is not watched any more; SW_OK: it is, or has been stopped.
+    /** Why it is not watched any more; SW_OK: it is, or has been stopped. */
     sw_status refused() const { return state_->refused; }
 
 private:
-    /// Held by each handler too, because one that is under way may come after the end.
+    /** Held by each handler too, because one that is under way may come after the end. */
     struct state {
         state(const executor_type &executor, sw_service *of, std::uint32_t index, std::size_t most)
             : descriptor(executor), service(of), shard(index), budget(most)

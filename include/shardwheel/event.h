@@ -1,4 +1,5 @@
-/*
+/**
+ * @file event.h
  * shardwheel on a libevent base: one driven shard, whose callbacks run on the base's thread.
  *
  *     struct sw_event_shard timers;
@@ -27,17 +28,19 @@ extern "C" {
 #endif
 
 #ifndef SW_EVENT_BUDGET
+/** At most so many callbacks in one turn of the base; may be defined before this header. */
 #define SW_EVENT_BUDGET 1024
 #endif
 
+/** A shard that is watched on a base. */
 struct sw_event_shard {
-    struct event *event;
-    sw_service *service;
-    uint32_t shard;
-    sw_status refused; /* why it is not watched any more; SW_OK: it is */
+    struct event *event; /**< libevent's */
+    sw_service *service; /**< whose shard it is */
+    uint32_t shard;      /**< which */
+    sw_status refused;   /**< why it is not watched any more; SW_OK: it is */
 };
 
-/* The base's call. After a poll that worked, `arg` may be gone: a callback may have stopped it. */
+/** The base's call. After a poll that worked, `arg` may be gone: a callback may have stopped it. */
 static inline void sw_event_readable(evutil_socket_t fd, short events, void *arg)
 {
     struct sw_event_shard *timers = (struct sw_event_shard *)arg;
@@ -51,7 +54,7 @@ static inline void sw_event_readable(evutil_socket_t fd, short events, void *arg
     }
 }
 
-/*
+/**
  * Watches a driven shard on a base.
  *
  * Returns 0; -1 if the service has no such shard to be polled or libevent refuses, and then there
@@ -73,7 +76,7 @@ static inline int sw_event_start(struct sw_event_shard *timers, struct event_bas
     return -1;
 }
 
-/*
+/**
  * Ends the watch, also from inside a timer's callback. The shard's timers stay as they are. The
  * service must not be freed before this call.
  */

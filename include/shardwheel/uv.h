@@ -1,4 +1,5 @@
-/*
+/**
+ * @file uv.h
  * shardwheel on a libuv loop: one driven shard, whose callbacks run on the loop's thread.
  *
  *     struct sw_uv timers;
@@ -28,17 +29,19 @@ extern "C" {
 #endif
 
 #ifndef SW_UV_BUDGET
+/** At most so many callbacks in one turn of the loop; may be defined before this header. */
 #define SW_UV_BUDGET 1024
 #endif
 
+/** A shard that is watched on a loop. */
 struct sw_uv {
-    uv_poll_t handle;
-    sw_service *service;
-    uint32_t shard;
-    sw_status refused; /* why it is not watched any more; SW_OK: it is */
+    uv_poll_t handle;    /**< libuv's; its `data` is the host's */
+    sw_service *service; /**< whose shard it is */
+    uint32_t shard;      /**< which */
+    sw_status refused;   /**< why it is not watched any more; SW_OK: it is */
 };
 
-/* The loop's call. After a poll that worked, `timers` may be gone: a callback may have stopped it. */
+/** The loop's call. After a poll that worked, `timers` may be gone: a callback may have stopped it. */
 static inline void sw_uv_readable(uv_poll_t *handle, int error, int events)
 {
     struct sw_uv *timers = (struct sw_uv *)handle;
@@ -52,7 +55,7 @@ static inline void sw_uv_readable(uv_poll_t *handle, int error, int events)
     }
 }
 
-/*
+/**
  * Watches a driven shard on a loop.
  *
  * Returns 0, or an error of libuv; UV_EINVAL if the service has no such shard to be polled. After
@@ -71,7 +74,7 @@ static inline int sw_uv_start(struct sw_uv *timers, uv_loop_t *loop, sw_service 
     return error != 0 ? error : uv_poll_start(&timers->handle, UV_READABLE, sw_uv_readable);
 }
 
-/*
+/**
  * Ends the watch, also from inside a timer's callback. The shard's timers stay as they are.
  *
  * `closed`: called by the loop when `timers` may be freed; may be NULL. The service must not be
