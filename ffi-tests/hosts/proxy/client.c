@@ -143,6 +143,7 @@ static void connected(struct client *client)
     case BUSY: after(client, 0); break;
     case DRIP: ask(client, "drip", 8); break;
     case BULK:
+        keep_short(client->fd, SO_RCVBUF);
         ask(client, "get", PARTS * PART);
         watch(client->fd, &client->ready, EPOLL_CTL_MOD, 0);
         every(client, timeout / 5);

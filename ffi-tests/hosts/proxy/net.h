@@ -69,6 +69,14 @@ static inline int connect_to(unsigned host, uint16_t port)
     return -1;
 }
 
+/* Lets the system hold no more than this for a connection, so that a reader's pace is felt by who
+ * writes to it. `what`: SO_SNDBUF or SO_RCVBUF. */
+static inline void keep_short(int fd, int what)
+{
+    int bytes = 131072;
+    CHECK(setsockopt(fd, SOL_SOCKET, what, &bytes, sizeof bytes) == 0);
+}
+
 /* Raises the limit of descriptors as far as it goes; answers it. */
 static inline uint64_t raise_limit(void)
 {

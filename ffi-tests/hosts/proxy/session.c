@@ -96,6 +96,7 @@ void session_begin(struct worker *worker, int client)
         atomic_store_explicit(&worker->used, used + 1, memory_order_release);
     }
     session->client = client;
+    keep_short(client, SO_SNDBUF);
     session->origin = -1;
     session->line_length = 0;
     worker->accepted += 1;
