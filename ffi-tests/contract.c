@@ -50,6 +50,9 @@ sw_status (*const queue_free)(sw_queue *) = sw_queue_free;
 sw_status (*const stats_read)(sw_service *, uint32_t, sw_stats *) = sw_stats_read;
 sw_status (*const stats_prometheus)(sw_service *, char *, size_t, size_t *) = sw_stats_prometheus;
 sw_status (*const stats_report)(sw_service *, char *, size_t, size_t *) = sw_stats_report;
+sw_status (*const shard_visit)(sw_service *, uint32_t, uint64_t *, sw_pending *, size_t, size_t *) = sw_shard_visit;
+sw_status (*const timer_start_spread)(sw_service *, const sw_timer_spec *, size_t, uint64_t, sw_timer *) = sw_timer_start_spread;
+sw_status (*const service_trim)(sw_service *) = sw_service_trim;
 sw_status (*const details_read)(sw_service *, uint32_t, sw_details *) = sw_details_read;
 sw_status (*const on_stuck)(sw_service *, void (*)(void *, uint32_t, sw_timer, uint64_t), void *) = sw_service_on_stuck;
 

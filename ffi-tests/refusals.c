@@ -178,6 +178,9 @@ static void without_a_service(void)
     STATUS(sw_stats_prometheus(NULL, text, sizeof text, &count), SW_INVALID);
     STATUS(sw_stats_report(NULL, text, sizeof text, &count), SW_INVALID);
     STATUS(sw_details_read(NULL, 0, NULL), SW_INVALID);
+    STATUS(sw_service_trim(NULL), SW_INVALID);
+    STATUS(sw_shard_visit(NULL, 0, NULL, NULL, 1, NULL), SW_INVALID);
+    STATUS(sw_timer_start_spread(NULL, NULL, 0, 1, NULL), SW_INVALID);
     STATUS(sw_service_on_stuck(NULL, NULL, NULL), SW_INVALID);
     EQUAL(timer, 77);
     EQUAL(number, 77);

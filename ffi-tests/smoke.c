@@ -254,8 +254,18 @@ static void statistics(void)
     sw_details details;
     details.size = sizeof details;
     OK(sw_details_read(service, SW_SHARD_ANY, &details));
+    OK(sw_service_trim(service));
     EQUAL(details.turns, 1);
     EQUAL(details.inbox_depth, 2);
+
+    sw_pending pending[4];
+    uint64_t place = 0;
+    size_t visited = 0;
+    OK(sw_shard_visit(service, 0, &place, pending, 4, &visited));
+    EQUAL(visited, 2);
+    CHECK(place == SW_VISIT_END && pending[0].ctx == &seen && pending[0].period_ns == 0);
+    spec.flags = SW_TIMER_ABSOLUTE;
+    OK(sw_timer_start_spread(service, &spec, 1, 1000000, NULL));
     OK(sw_service_free(service));
 }
 

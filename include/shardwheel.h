@@ -27,6 +27,11 @@
 #define SW_NEVER UINT64_MAX
 
 /**
+ * Where `sw_shard_visit` stands when it has told of all timers.
+ */
+#define SW_VISIT_END UINT64_MAX
+
+/**
  * Flag of a timer: `delay_ns` is a deadline on the service's clock.
  */
 #define SW_TIMER_ABSOLUTE (1 << 0)
@@ -339,6 +344,28 @@ typedef struct sw_timer_spec {
 } sw_timer_spec;
 
 /**
+ * A timer that is pending, as `sw_shard_visit` tells of it.
+ */
+typedef struct sw_pending {
+    /**
+     * Its handle.
+     */
+    sw_timer timer;
+    /**
+     * When it is due, on the service's clock; `SW_NEVER` if that does not come.
+     */
+    uint64_t deadline_ns;
+    /**
+     * Its period; 0: one shot.
+     */
+    uint64_t period_ns;
+    /**
+     * What its callback gets.
+     */
+    void *ctx;
+} sw_pending;
+
+/**
  * One expiry taken from a queue.
  */
 typedef struct sw_event {
@@ -574,6 +601,16 @@ void sw_config_init(struct sw_config *config);
 enum sw_status sw_service_start(const struct sw_config *config, struct sw_service **service);
 
 /**
+ * Gives memory that a peak of timers has left behind back to the system: that of free slots at once,
+ * that of the wheels by their owners: a service's own threads soon after, a host's in the next
+ * poll of each shard. No start, cancel or firing waits for it, but a wheel's owner may be busy with it for
+ * some milliseconds for each million timers that there were.
+ *
+ * Returns `SW_OK`; `SW_NO_MEMORY` (to look for it takes a little); `SW_INVALID`; `SW_FORKED`. Any thread.
+ */
+enum sw_status sw_service_trim(struct sw_service *service);
+
+/**
  * Sets a hook that is told of callbacks while they still run, once they have run for longer than
  * `slow_callback_ns`. (`on_slow_callback` hears of them when they are over.)
  *
@@ -790,6 +827,18 @@ enum sw_status sw_timer_start_batch(struct sw_service *service,
                                     sw_timer *timers);
 
 /**
+ * As `sw_timer_start_batch`, for timers that were saved before a restart: of those with
+ * `SW_TIMER_ABSOLUTE` whose deadline has gone by, the deadlines are moved to instants spread evenly over
+ * `spread_ns` from now, in the order in which they stand here, so that a restart is no stampede. The others keep
+ * theirs.
+ */
+enum sw_status sw_timer_start_spread(struct sw_service *service,
+                                     const struct sw_timer_spec *specs,
+                                     size_t count,
+                                     uint64_t spread_ns,
+                                     sw_timer *timers);
+
+/**
  * Cancels a number of timers, each as `sw_timer_cancel` does.
  *
  * `timers`: `count` handles, of which any may have ended; NULL only if `count` is 0.
@@ -868,6 +917,29 @@ enum sw_status sw_shard_next(struct sw_service *service, uint32_t shard, uint64_
  * `SW_FORKED`; `SW_SYSTEM`. Any thread.
  */
 enum sw_status sw_shard_fd(struct sw_service *service, uint32_t shard, int *fd);
+
+/**
+ * Tells who is pending on a shard, a part at a time, for debugging, or to save timers before a
+ * restart. The shard is not stopped and does not notice. Timers that are pending all the while are
+ * told of exactly once; those that start or end meanwhile may be or not. A one-shot whose callback
+ * runs is not told of, a periodic timer is.
+ *
+ * `shard`: an index, in any mode. `place`: 0 before the first call; moves on; `SW_VISIT_END` when there are no
+ * more; not NULL. `pending`: room for `capacity` timers, which are written in no order; not NULL.
+ * `capacity`: at least 1; a call looks at no more than 64 times as many slots, so it may tell of none and
+ * not be at the end. `visited`: receives how many were written; not NULL.
+ *
+ * To start them again in another process on the same machine, whose clock goes on: specs with
+ * `SW_TIMER_ABSOLUTE` and these deadlines, `ctx` translated, and `sw_timer_start_spread`.
+ *
+ * Returns `SW_OK`, also on a stopped service, which has none; `SW_INVALID`; `SW_FORKED`. Any thread.
+ */
+enum sw_status sw_shard_visit(struct sw_service *service,
+                              uint32_t shard,
+                              uint64_t *place,
+                              struct sw_pending *pending,
+                              size_t capacity,
+                              size_t *visited);
 
 /**
  * Makes a queue. Timers started with it in their spec are delivered there instead of calling

@@ -1,4 +1,4 @@
-//! Memory that never moves and is never given back while its owner lives: growing arrays of
+//! Memory that never moves, and whose addresses stay good while its owner lives: growing arrays of
 //! records, extras, notes and magazines, addressed by a 32-bit index.
 //!
 //! Ground rules: any thread may grow an arena and read any element that it knows an index of. The
@@ -6,13 +6,17 @@
 //! index reads a stale or strange value, never freed memory: this is what lets a canceller look at a
 //! slot before it knows whether its handle is still good.
 //!
+//! Free elements can be given back to the system (`give_back`): their addresses stay, and read as what was
+//! there or as zeros, until they are handed out again.
+//!
 //! Segment `k` holds `FIRST << k` elements, so an index finds its segment by its highest bit and the
 //! table of segments stays in two cache lines. Memory comes zeroed and is touched as it is used.
 
+use crate::returned::{Free, Returned, Row};
 use crate::status::Error;
 use crate::sync::{AtomicPtr, AtomicU32, Ordering};
 pub(crate) use crate::sys::memory::Zeroed;
-use crate::sys::memory::{allocate, release};
+use crate::sys::memory::{PAGE, allocate, discard, release};
 use std::ptr::{self, NonNull};
 
 #[cfg(not(loom))]
@@ -30,6 +34,7 @@ pub(crate) struct Arena<T: Zeroed> {
     /// The first index that was never handed out.
     next: AtomicU32,
     end: u32,
+    returned: Returned,
 }
 
 impl<T: Zeroed> Arena<T> {
@@ -39,6 +44,7 @@ impl<T: Zeroed> Arena<T> {
             segments: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             next: AtomicU32::new(first),
             end,
+            returned: Returned::default(),
         }
     }
 
@@ -72,8 +78,12 @@ impl<T: Zeroed> Arena<T> {
         self.get(index).expect("an index that was handed out")
     }
 
-    /// Hands out up to `want` fresh indices in a row: the first, and how many.
-    pub(crate) fn fresh(&self, want: u32) -> Result<(u32, u32), Error> {
+    /// Hands out up to `want` indices in a row that have no content: ones that were given back, whose row
+    /// says what mark they left, or ones that never had any.
+    pub(crate) fn fresh(&self, want: u32) -> Result<Row, Error> {
+        if let Some(row) = self.returned.take(want) {
+            return Ok(row);
+        }
         // Relaxed: the counter only divides indices among threads; what they name is published by
         // other means.
         let mut first = self.next.load(Ordering::Relaxed);
@@ -92,7 +102,7 @@ impl<T: Zeroed> Arena<T> {
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Ok((first, count)),
+                Ok(_) => return Ok(Row { first, count, mark: 0 }),
                 Err(now) => first = now,
             }
         }
@@ -103,9 +113,38 @@ impl<T: Zeroed> Arena<T> {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the elements handed out so far.
+    /// Elements that were given back and not handed out again.
+    pub(crate) fn returned(&self) -> u64 {
+        self.returned.count()
+    }
+
+    /// Bytes of the elements handed out so far and not given back.
     pub(crate) fn bytes(&self) -> usize {
-        self.used() as usize * size_of::<T>()
+        (self.used() as usize).saturating_sub(self.returned() as usize) * size_of::<T>()
+    }
+
+    /// Gives back the pages that hold nothing but elements of `free`, which are the caller's, and takes these out
+    /// of `free`. A row's mark is the greatest that `mark` says of its elements.
+    pub(crate) fn give_back(&self, free: &mut Free, mark: impl Fn(&T) -> u32) {
+        let mut from = 0;
+        while let Some((first, end)) = free.next_run(from) {
+            let (segment, offset) = Self::place(first);
+            let left = (Self::length(segment) - offset).min((end - first) as usize);
+            from = first + left as u32;
+            let base = self.segments[segment].load(Ordering::Acquire);
+            let Some((skipped, count, pages)) = whole_pages(base.wrapping_add(offset), left) else {
+                continue;
+            };
+            let first = first + skipped as u32;
+            let last = first + count as u32;
+            let mark = (first..last).map(|index| mark(self.at(index))).max().unwrap_or(0);
+            let row = Row { first, count: count as u32, mark };
+            // SAFETY: the pages lie in the segment, and hold nothing but elements that are the caller's
+            // and that may be zeros.
+            if self.returned.add(row, || unsafe { discard(pages) }) {
+                free.remove(row);
+            }
+        }
     }
 
     fn grow(&self, segment: usize) -> Result<(), Error> {
@@ -126,6 +165,20 @@ impl<T: Zeroed> Arena<T> {
         }
         Ok(())
     }
+}
+
+/// Of `count` elements at `start`: the whole pages that they fill, and which elements lie there, if only in
+/// part: how many come before, and how many these are.
+fn whole_pages<T>(start: *mut T, count: usize) -> Option<(usize, usize, *mut [u8])> {
+    let size = size_of::<T>();
+    let ahead = start.addr().next_multiple_of(PAGE) - start.addr();
+    let length = (count * size).checked_sub(ahead)? / PAGE * PAGE;
+    if length == 0 {
+        return None;
+    }
+    let skipped = ahead / size;
+    let pages = std::ptr::slice_from_raw_parts_mut(start.cast::<u8>().wrapping_add(ahead), length);
+    Some((skipped, (ahead + length).div_ceil(size) - skipped, pages))
 }
 
 impl<T: Zeroed> Drop for Arena<T> {
@@ -152,7 +205,7 @@ mod tests {
         assert!(arena.get(1).is_none());
         let mut seen = std::collections::HashSet::new();
         let mut total = 0;
-        while let Ok((first, count)) = arena.fresh(62) {
+        while let Ok(Row { first, count, .. }) = arena.fresh(62) {
             for index in first..first + count {
                 assert!(seen.insert(std::ptr::from_ref(arena.at(index)) as usize));
                 assert_eq!(*arena.at(index), 0);
@@ -162,5 +215,40 @@ mod tests {
         assert_eq!(total, 4_999);
         assert!(arena.get(u32::MAX).is_none());
         assert!(arena.get(1 << 29).is_none());
+    }
+
+    #[test]
+    fn what_is_given_back_reads_as_zeros_and_comes_again_with_its_mark() {
+        let arena = Arena::<u64>::new(1, 1 << 20);
+        let end = 20_000;
+        for index in 1..end {
+            let row = arena.fresh(1).unwrap();
+            assert_eq!((row.first, row.mark), (index, 0));
+            let place = std::ptr::from_ref(arena.at(index)).cast_mut();
+            // SAFETY: the test's own arena, in one thread.
+            unsafe { place.write(index.into()) };
+        }
+        let mut free = Free::new(end).unwrap();
+        let kept = [1, 9_000, 9_001, end - 1];
+        (1..end).filter(|index| !kept.contains(index)).for_each(|index| free.insert(index));
+        arena.give_back(&mut free, |&value| value as u32);
+        // All but some at the edges of segments and of kept ones.
+        assert!(arena.returned() > 15_000, "{}", arena.returned());
+        assert_eq!(arena.bytes() as u64, (u64::from(end) - arena.returned()) * 8);
+        for index in kept {
+            assert_eq!(*arena.at(index), index.into());
+        }
+        let mut again = 0;
+        while arena.returned() > 0 {
+            let Row { first, count, mark } = arena.fresh(62).unwrap();
+            for index in first..first + count {
+                assert!(!free.contains(index) && !kept.contains(&index));
+                assert!(index <= mark, "the mark is the greatest");
+                assert!([0, u64::from(index)].contains(arena.at(index)));
+                again += 1;
+            }
+        }
+        assert!(again > 15_000);
+        assert_eq!(arena.fresh(1).unwrap().first, end);
     }
 }

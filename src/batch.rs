@@ -3,10 +3,12 @@
 use crate::closure;
 use crate::events::Queue;
 use crate::status::Error;
+use crate::time::nanos;
 use crate::timer::{Expiry, Timer, TimerBuilder};
 use crate::timers::Timers;
-use crate::types::Spec;
+use crate::types::{Spec, spread};
 use std::fmt;
+use std::time::Duration;
 
 /// Timers that are to be started together, from [`Timers::batch`].
 ///
@@ -92,6 +94,13 @@ impl<'a> Batch<'a> {
             return None;
         }
         spec.map_err(|error| self.refused = Some(error)).ok()
+    }
+
+    /// Moves the deadlines that have gone by to instants spread evenly over `window` from now, in the
+    /// order in which their timers were added: for timers that were saved before a restart, so that it is
+    /// no stampede. See [`Shard::visit`](crate::Shard::visit).
+    pub fn spread(&mut self, window: Duration) {
+        spread(&mut self.specs, self.timers.engine.now(), nanos(window));
     }
 
     /// Starts all of them, and answers their handles in the order in which they were added.

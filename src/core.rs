@@ -69,6 +69,8 @@ pub(crate) struct Core {
     /// Live reminders when compaction was last looked into, so that it is not begun in vain.
     pub(crate) compact_at: usize,
     pub(crate) compacting: bool,
+    /// Memory is to be given back when the compaction that is under way is finished.
+    pub(crate) trimming: bool,
     /// How many may be due before the dead among them are dropped.
     prune_at: usize,
     /// Reminders filed or timers cancelled since `compact` was last called.
@@ -88,6 +90,7 @@ impl Core {
             now_ns: 0,
             compact_at: COMPACT_FROM,
             compacting: false,
+            trimming: false,
             prune_at: COMPACT_FROM,
             stirred: 0,
         }
@@ -199,6 +202,7 @@ impl Core {
         if empty && !self.has_due() {
             self.wheel.clear();
             self.compacting = false;
+            self.give_back();
             return;
         }
         // In a turn those that were due when it began are counted, so they stay.
@@ -216,6 +220,21 @@ impl Core {
             if room > ROOM && room / ROOMY > self.compact_at {
                 self.wheel.trim();
             }
+            self.give_back();
+        }
+    }
+
+    /// Begins to give back memory: first a whole round of compaction drops what is dead.
+    pub(crate) fn trim(&mut self) {
+        (self.trimming, self.compacting) = (true, true);
+        self.prune_at = 0;
+    }
+
+    /// Gives back memory, if that is wanted.
+    fn give_back(&mut self) {
+        if std::mem::take(&mut self.trimming) {
+            self.wheel.trim();
+            self.ready.shrink_to(COMPACT_FROM);
         }
     }
 

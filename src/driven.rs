@@ -3,11 +3,42 @@
 use crate::host::Running;
 use crate::status::Error;
 use crate::time::Time;
+use crate::timer::Timer;
 use crate::timers::Timers;
-use crate::types::{Details, NEVER, Stats};
+use crate::types::{self, Details, NEVER, Stats};
+use crate::visit::END;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// Timers that a visit fetches at a time.
+const PART: usize = 256;
+
+/// A timer that is pending, from [`Shard::visit`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pending {
+    /// Which one.
+    pub timer: Timer,
+    /// When it is due; [`Time::NEVER`] if that does not come.
+    pub deadline: Time,
+    /// Of a periodic timer.
+    pub period: Option<Duration>,
+    /// What it was started with, unless it calls a closure.
+    pub token: Option<u64>,
+}
+
+impl Pending {
+    fn of(raw: types::Pending) -> Option<Pending> {
+        Some(Pending {
+            timer: Timer::from_bits(raw.timer)?,
+            deadline: Time::from_nanos(raw.deadline_ns),
+            period: (raw.period_ns != 0).then(|| Duration::from_nanos(raw.period_ns)),
+            token: (!raw.owned).then(|| raw.ctx.addr() as u64),
+        })
+    }
+}
 
 /// One shard of a service, from [`Timers::shard`]. It does not keep the service running.
 ///
@@ -46,6 +77,32 @@ impl Shard {
     /// Which shard of the service it is.
     pub fn index(&self) -> u32 {
         self.index
+    }
+
+    /// Who is pending here: a walk that the shard does not notice, from any thread, in any mode. Each
+    /// timer that is pending all the while comes exactly once, in no order; one that starts or ends
+    /// meanwhile may or may not. A one-shot whose callback runs does not come, a periodic timer does.
+    ///
+    /// ```
+    /// use shardwheel::Service;
+    /// use std::time::Duration;
+    ///
+    /// let service = Service::new()?;
+    /// service.timer().shard(0).delay(Duration::from_secs(600)).start_fn(|_, _| {}, 4711)?;
+    /// let pending: Vec<_> = service.shard(0)?.visit().collect();
+    /// assert_eq!(pending.len(), 1);
+    /// assert_eq!(pending[0].token, Some(4711));
+    /// # Ok::<(), shardwheel::Error>(())
+    /// ```
+    pub fn visit(&self) -> impl Iterator<Item = Pending> + '_ {
+        let (mut place, mut part) = (0, Vec::new());
+        std::iter::from_fn(move || {
+            while part.is_empty() && place != END {
+                let mut tell = |timer| part.extend(Pending::of(timer));
+                self.timers.engine.visit(self.index, &mut place, PART, &mut tell).ok()?;
+            }
+            part.pop()
+        })
     }
 
     /// Delivers everything that is due, oldest deadline first; answers how much that was,

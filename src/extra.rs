@@ -27,7 +27,7 @@ pub(crate) struct Extra {
     pub(crate) slack_ns: AtomicU64,
     /// `TIMER_*` bits.
     pub(crate) flags: AtomicU32,
-    link: AtomicU32,
+    pub(crate) link: AtomicU32,
     /// Goes up with each delivery to the queue. Written by the owner.
     pub(crate) delivery: AtomicU32,
     /// Of the event that waits in the queue: the first grid point it stands for.
@@ -46,7 +46,7 @@ unsafe impl Zeroed for Extra {}
 pub(crate) struct Far {
     tick: AtomicU64,
     deadline_ns: AtomicU64,
-    link: AtomicU32,
+    pub(crate) link: AtomicU32,
 }
 
 // SAFETY: integers; zero is the `Default`.
@@ -54,10 +54,10 @@ unsafe impl Zeroed for Far {}
 
 /// The extras and notes of one shard.
 pub(crate) struct Extras {
-    extras: Arena<Extra>,
-    free_extras: TaggedStack,
-    notes: Arena<Far>,
-    free_notes: TaggedStack,
+    pub(crate) extras: Arena<Extra>,
+    pub(crate) free_extras: TaggedStack,
+    pub(crate) notes: Arena<Far>,
+    pub(crate) free_notes: TaggedStack,
     /// Notes that were given back and wait for the owner to look away.
     retired_notes: TaggedStack,
 }
@@ -77,7 +77,7 @@ impl Extras {
     pub(crate) fn take(&self) -> Result<u32, Error> {
         match self.free_extras.pop(|index| &self.extras.at(index).link) {
             Some(index) => Ok(index),
-            None => self.extras.fresh(1).map(|(index, _)| index),
+            None => self.extras.fresh(1).map(|row| row.first),
         }
     }
 
@@ -102,7 +102,7 @@ impl Extras {
     pub(crate) fn note(&self, due: Due) -> Result<u32, Error> {
         let index = match self.free_notes.pop(|index| &self.notes.at(index).link) {
             Some(index) => index,
-            None => self.notes.fresh(1)?.0,
+            None => self.notes.fresh(1)?.first,
         };
         let note = self.notes.at(index);
         // Relaxed: the word that names the note publishes it (Release).

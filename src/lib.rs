@@ -111,7 +111,8 @@
 //! | who sleeps, and who wakes whom | `alarm`, `worker`, `wait` |
 //! | how a thread is kept out, and how it stops | `gate`, `attach`, `worker` |
 //! | queues | `queue`, `lane` |
-//! | what is counted, measured and told | `tally`, `histogram`, `stats`, `exposition`, `report`, `stuck` |
+//! | how memory comes back after a peak | `trim`, `returned`, `arena` |
+//! | what is counted, measured and told | `tally`, `histogram`, `stats`, `exposition`, `report`, `stuck`, `visit` |
 //! | what both APIs are thin layers over | `engine`, `types`, `config`, `status` |
 //! | this API | `service`, `timers`, `timer`, `closure`, `host`, `batch`, `events`, `driven` |
 //! | the C ABI | `capi` |
@@ -149,6 +150,7 @@ mod queue;
 mod record;
 mod report;
 mod reset;
+mod returned;
 mod service;
 mod shard;
 mod slab;
@@ -164,8 +166,10 @@ mod ticks;
 mod time;
 mod timer;
 mod timers;
+mod trim;
 mod turn;
 mod types;
+mod visit;
 mod wait;
 mod wheel;
 mod word;
@@ -173,7 +177,7 @@ mod worker;
 
 pub use batch::Batch;
 pub use builder::Builder;
-pub use driven::{Attached, Shard};
+pub use driven::{Attached, Pending, Shard};
 pub use events::{Event, Queue};
 pub use host::SlowCallback;
 pub use service::{Service, Unfired};

@@ -40,6 +40,8 @@ pub(crate) struct Shard {
     ports: AtomicPtr<Port>,
     pub(crate) gate: CachePadded<Gate>,
     pub(crate) alarm: CachePadded<Alarm>,
+    /// The owner is to give back what memory it can.
+    pub(crate) trim_wanted: AtomicBool,
     /// Credits that no port has.
     pool: CachePadded<AtomicU64>,
     high_water: AtomicU64,
@@ -88,6 +90,7 @@ impl Shard {
             ports: AtomicPtr::new(ptr::null_mut()),
             gate: CachePadded::new(Gate::new()),
             alarm: CachePadded::new(Alarm::new(config.mode == Mode::Threaded, ticks)),
+            trim_wanted: AtomicBool::new(false),
             pool: CachePadded::new(AtomicU64::new(config.max_timers)),
             high_water: AtomicU64::new(0),
             returned: AtomicU64::new(0),

@@ -10,6 +10,7 @@ use crate::arena::{Arena, Zeroed};
 use crate::extra::Extras;
 use crate::handle::{GENERATION_MASK, SLOT_END};
 use crate::record::{Kind, Record};
+use crate::returned::{Free, Row};
 use crate::status::Error;
 use crate::sync::{AtomicU32, UnsafeCell};
 use crate::tagged::TaggedStack;
@@ -20,8 +21,8 @@ use crate::word::{Offset, Phase, Word};
 pub(crate) const MAGAZINE: usize = if cfg!(loom) { 2 } else { 62 };
 
 #[derive(Default)]
-struct Magazine {
-    link: AtomicU32,
+pub(crate) struct Magazine {
+    pub(crate) link: AtomicU32,
     /// Owned by whoever took the magazine from a stack.
     content: UnsafeCell<Content>,
 }
@@ -42,11 +43,11 @@ unsafe impl Zeroed for Magazine {}
 
 /// Records and free slots.
 pub(crate) struct Slab {
-    records: Arena<Record>,
+    pub(crate) records: Arena<Record>,
     pub(crate) extras: Extras,
-    magazines: Arena<Magazine>,
+    pub(crate) magazines: Arena<Magazine>,
     full: TaggedStack,
-    empty: TaggedStack,
+    pub(crate) empty: TaggedStack,
     ticks: Ticks,
     /// The generation that every slot of this service begins with, chosen at random.
     first_generation: u32,
@@ -104,9 +105,10 @@ impl Slab {
             self.empty.push(index, &magazine.link);
             return Ok(count);
         }
-        let (first, count) = self.records.fresh(MAGAZINE as u32)?;
+        let Row { first, count, mark } = self.records.fresh(MAGAZINE as u32)?;
+        let generation = self.first_generation.wrapping_add(mark) & GENERATION_MASK;
         for (place, slot) in into.iter_mut().zip(first..first + count) {
-            let blank = Word::new(Phase::Free, self.first_generation, Offset::NONE);
+            let blank = Word::new(Phase::Free, generation, Offset::NONE);
             self.at(slot).publish(blank);
             *place = slot;
         }
@@ -118,7 +120,7 @@ impl Slab {
     pub(crate) fn flush(&self, slots: &[u32]) {
         debug_assert!(slots.len() <= MAGAZINE);
         let empty = self.empty.pop(|index| &self.magazines.at(index).link);
-        let Some(index) = empty.or_else(|| self.magazines.fresh(1).ok().map(|(index, _)| index))
+        let Some(index) = empty.or_else(|| self.magazines.fresh(1).ok().map(|row| row.first))
         else {
             return;
         };
@@ -130,6 +132,51 @@ impl Slab {
             content.slots[..slots.len()].copy_from_slice(slots);
         });
         self.full.push(index, &magazine.link);
+    }
+
+    /// Takes all full magazines, whose indices go to `held`; answers the slots in them. `None`: no memory.
+    pub(crate) fn collect_free(&self, held: &mut Vec<u32>) -> Option<Free> {
+        let mut free = Free::new(self.end())?;
+        while held.try_reserve(1).is_ok() {
+            let Some(index) = self.full.pop(|index| &self.magazines.at(index).link) else { break };
+            held.push(index);
+            self.magazines.at(index).content.with(|content| {
+                // SAFETY: popped, so it is this thread's alone.
+                let content = unsafe { &*content };
+                content.slots[..content.count as usize].iter().for_each(|&slot| free.insert(slot));
+            });
+        }
+        Some(free)
+    }
+
+    /// Gives back the memory of free slots. What their generations have come to is the rows' mark.
+    pub(crate) fn give_back(&self, free: &mut Free) {
+        let used = |record: &Record| {
+            record.word().generation().wrapping_sub(self.first_generation) & GENERATION_MASK
+        };
+        self.records.give_back(free, used);
+    }
+
+    /// Puts a magazine that `collect_free` took where it belongs, with those of its slots that are
+    /// in `free` (all, if there is no such set).
+    pub(crate) fn put_back(&self, index: u32, free: Option<&Free>) {
+        let magazine = self.magazines.at(index);
+        let count = magazine.content.with_mut(|content| {
+            // SAFETY: still this thread's alone.
+            let content = unsafe { &mut *content };
+            let mut kept = 0;
+            for at in 0..content.count as usize {
+                let slot = content.slots[at];
+                if free.is_none_or(|free| free.contains(slot)) {
+                    content.slots[kept] = slot;
+                    kept += 1;
+                }
+            }
+            content.count = kept as u32;
+            kept
+        });
+        let stack = if count == 0 { &self.empty } else { &self.full };
+        stack.push(index, &magazine.link);
     }
 
     /// The word of a slot whose timer has just ended, or `None` when the slot is used up.

@@ -98,7 +98,7 @@ impl Shard {
         let tally = &self.tally;
         let (reminders, pending) = (tally.reminders.get(), self.pending());
         let retired: u64 = self.ports().map(|port| port.own.retired.get()).sum();
-        let allocated = u64::from(self.slab.end()) - 1;
+        let allocated = u64::from(self.slab.end()) - 1 - self.slab.records.returned();
         let timer = || self.running.load(Ordering::Relaxed);
         let since = tally.running_since(timer).filter(|_| self.slow_callback_ns != 0);
         Details {

@@ -304,6 +304,22 @@ impl Timers {
         self.engine.report(&mut text).map(|()| text)
     }
 
+    /// Gives memory that a peak of timers has left behind back to the system: that of free slots at once, that of
+    /// the wheels soon after (in the next poll of each shard, if the service is driven). No start,
+    /// cancel or firing waits for it.
+    ///
+    /// ```
+    /// let service = shardwheel::Service::new()?;
+    /// service.trim()?;
+    /// # Ok::<(), shardwheel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`]: to look for it takes a little. [`Error::Forked`].
+    pub fn trim(&self) -> Result<(), Error> {
+        self.engine.trim()
+    }
+
     /// How many panics of the host's code have been caught: of callbacks and hooks, and of what
     /// they captured, as it was dropped. Also after the end.
     ///

@@ -162,10 +162,21 @@ impl Shard {
             return;
         }
         let (live, empty) = (self.pending() as usize, self.is_empty());
+        // Acquire: pairs with the Release in `Engine::trim`.
+        let trim = self.trim_wanted.load(Ordering::Acquire);
+        if trim {
+            self.trim_wanted.store(false, Ordering::Relaxed);
+        }
         // SAFETY: the caller owns the shard.
         unsafe {
             self.with_core(|core| {
+                if trim {
+                    core.trim();
+                }
                 core.compact(&self.slab, live, empty);
+                while core.trimming && !self.alarm.is_threaded() {
+                    core.compact(&self.slab, live, empty);
+                }
                 self.tally.wheel_bytes.set(core.bytes() as u64);
                 let next = core.wheel.next_tick().unwrap_or(NEVER_TICK);
                 let idle = next.saturating_sub(core.wheel.elapsed());

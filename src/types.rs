@@ -44,6 +44,21 @@ pub struct Event {
     pub ctx: *mut c_void,
 }
 
+/// A timer that is pending, as [`visit`](crate::engine::Engine::visit) tells of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Pending {
+    /// Which one.
+    pub timer: u64,
+    /// When it is due, on the service's clock; [`NEVER`] if that does not come.
+    pub deadline_ns: u64,
+    /// 0: one shot.
+    pub period_ns: u64,
+    /// What its callback gets.
+    pub ctx: *mut c_void,
+    /// Has it a drop function?
+    pub owned: bool,
+}
+
 /// A timer as it is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
@@ -65,6 +80,19 @@ pub struct Spec {
     pub drop: Option<DropFn>,
     /// Deliver here instead of calling back; null: none.
     pub queue: *const QueueInner,
+}
+
+/// Moves the deadlines that have gone by to instants spread evenly over `spread_ns` from now.
+pub(crate) fn spread(specs: &mut [Spec], now_ns: u64, spread_ns: u64) {
+    let is_overdue = |spec: &Spec| spec.flags & TIMER_ABSOLUTE != 0 && spec.delay_ns < now_ns;
+    if spread_ns == 0 {
+        return;
+    }
+    let count = specs.iter().filter(|spec| is_overdue(spec)).count() as u128;
+    for (nth, spec) in specs.iter_mut().filter(|spec| is_overdue(spec)).enumerate() {
+        let after = u128::from(spread_ns) * nth as u128 / count;
+        spec.delay_ns = now_ns.saturating_add(after as u64);
+    }
 }
 
 impl Default for Spec {

@@ -142,3 +142,33 @@ fn a_failed_run_says_so_in_words() {
     assert!(text.contains("Verdict: FAILED"), "{text}");
     assert!(text.contains("0 early, 0 lost, 1 fired twice"), "{text}");
 }
+
+fn soak(more: &[&str]) -> (i32, Value) {
+    report(&[&["--soak", "--timers", "20000", "--rate", "5000", "--seconds", "6"], more].concat())
+}
+
+#[test]
+fn a_soak_is_judged_in_thirds() {
+    let (code, report) = soak(&[]);
+    assert_eq!(report["soak"]["thirds"].as_array().map(Vec::len), Some(3), "{report:#}");
+    // Three storms of 20,000 beside the load.
+    assert!(number(&report, "/books/started/library") > 80_000, "{report:#}");
+    for line in report["books"].as_object().unwrap().values() {
+        assert_eq!(line["ledger"], line["library"], "{report:#}");
+    }
+    // In thirds of two seconds a busy machine's lateness may well differ; memory may not.
+    let complaints = report["soak"]["complaints"].as_array().unwrap();
+    let of_memory = |said: &&Value| !said.as_str().unwrap().contains("lateness");
+    assert_eq!(complaints.iter().find(of_memory), None, "{report:#}");
+    assert_eq!(code == 0, complaints.is_empty(), "{report:#}");
+}
+
+#[test]
+fn a_soak_that_drifts_fails() {
+    for (what, complaint) in [("leak", "memory grew"), ("drift", "lateness at quantile")] {
+        let (code, report) = soak(&["--sabotage", what]);
+        assert_eq!(code, 1, "{report:#}");
+        let said = report["soak"]["complaints"].to_string();
+        assert!(said.contains(complaint), "{said}");
+    }
+}

@@ -39,6 +39,8 @@ pub struct Desk {
     pub pages: Box<[CachePadded<ShardPage>]>,
     /// What was due up to here has had its chance: if stop hands it back, it was lost.
     pub settled: AtomicU64,
+    /// When it was set up.
+    opened: u64,
     sabotage: Option<Sabotage>,
     sabotaged: AtomicBool,
 }
@@ -72,7 +74,8 @@ impl Desk {
         let pages = (0..ledger.shards).map(page).collect();
         let settled = AtomicU64::new(0);
         let sabotaged = AtomicBool::new(false);
-        let desk = Desk { service, ledger, pages, settled, sabotage, sabotaged };
+        let opened = clock::now();
+        let desk = Desk { service, ledger, pages, settled, opened, sabotage, sabotaged };
         DESK.set(desk).expect("one desk for each process");
         (DESK.get().expect("just set"), boxes)
     }
@@ -107,7 +110,10 @@ impl Desk {
         } else {
             now.saturating_sub(due)
         };
-        page.lateness.record(late);
+        page.lateness.record(match self.sabotage {
+            Some(Sabotage::Drift) => late + now.saturating_sub(self.opened) / 16,
+            _ => late,
+        });
         match plan {
             Plan::Every(period) => entry.advance(bound, due.saturating_add(period), plan),
             Plan::Retry { left: 1.., .. } if self.retry(entry, expiry.timer, now) => {
@@ -140,6 +146,9 @@ impl Desk {
     /// Falsifies one record, to prove that the verdict would notice. True: leave this one out.
     #[cold]
     fn falsify(&self, kind: Sabotage, key: Key, expiry: &capi::sw_expiry) -> bool {
+        if matches!(kind, Sabotage::Leak | Sabotage::Drift) {
+            return false;
+        }
         let once = self.ledger.entry(key).is_some_and(|entry| entry.plan() == Plan::Once);
         if !once || self.sabotaged.swap(true, Relaxed) {
             return false;
@@ -147,6 +156,7 @@ impl Desk {
         match kind {
             Sabotage::Early => self.expired(key, expiry, 0),
             Sabotage::Lost => {}
+            Sabotage::Leak | Sabotage::Drift => unreachable!("these falsify no record"),
             Sabotage::Double => {
                 self.expired(key, expiry, clock::now());
                 self.expired(key, expiry, clock::now());

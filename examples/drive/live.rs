@@ -22,6 +22,8 @@ enum Screen {
 pub struct Live {
     desk: &'static Desk,
     screen: Screen,
+    /// It takes so long that lines come seldom.
+    long: bool,
     began: u64,
     /// When the next rows are due, and when the last ones were read.
     next: u64,
@@ -42,7 +44,7 @@ fn heading() -> String {
 }
 
 impl Live {
-    pub fn new(desk: &'static Desk, json: bool) -> Live {
+    pub fn new(desk: &'static Desk, json: bool, long: bool) -> Live {
         let on_terminal =
             if json { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
         let rows_on = |target| Screen::Rows(MultiProgress::with_draw_target(target), vec![]);
@@ -56,6 +58,7 @@ impl Live {
         Live {
             desk,
             screen,
+            long,
             began: 0,
             next: 0,
             last: 0,
@@ -92,8 +95,19 @@ impl Live {
         bar.finish_and_clear();
     }
 
+    /// Lateness of all shards since there are rows, as of the last row.
+    pub fn so_far(&self) -> Histogram<u64> {
+        let mut all = lateness::empty();
+        self.lateness.iter().for_each(|shard| all.add(shard).expect("the same bounds"));
+        all
+    }
+
     fn every(&self) -> u64 {
-        if matches!(self.screen, Screen::Lines) { SECOND } else { 500 * MS }
+        match self.screen {
+            Screen::Lines if self.long => 30 * SECOND,
+            Screen::Lines => SECOND,
+            _ => 500 * MS,
+        }
     }
 
     fn read(&self) -> Vec<sw_stats> {

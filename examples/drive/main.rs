@@ -9,9 +9,10 @@
 //!
 //! How a run goes: producers *fill* the wheels up to `--timers`; then they start, push out and
 //! cancel at a steady pace for `--seconds` while due timers fire; then they end, and what is due
-//! has half a second to *settle*; then *stop* hands back the rest. The verdict is drawn from a
+//! has half a second to *settle*; then *stop* hands back the rest. With `--soak` it runs for half an
+//! hour, and is also judged by whether memory and lateness stay what they were (soak.rs). The verdict is drawn from a
 //! ledger of the example's own (ledger.rs): exit code 1 if any timer was early, lost, or fired
-//! twice, or if the library's counters differ from the ledger; 2 if the run could not be made.
+//! twice, if the library's counters differ from the ledger, or if a soak drifts; 2 if the run could not be made.
 
 mod clock;
 mod fire;
@@ -23,6 +24,7 @@ mod producer;
 mod profile;
 mod report;
 mod service;
+mod soak;
 mod trace;
 mod units;
 mod verdict;
@@ -36,6 +38,7 @@ use options::Options;
 use producer::Producer;
 use report::{Counts, Outcome};
 use service::Service;
+use soak::{Drift, Soak};
 use std::process::ExitCode;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
@@ -71,6 +74,7 @@ struct Middle {
     /// Events that the producers came to, of a profile.
     events: Option<u64>,
     steady: Counts,
+    drift: Option<Drift>,
 }
 
 /// Who produces what.
@@ -92,16 +96,20 @@ fn drive(options: &Options) -> Result<bool, String> {
         Some(trace) => trace.starts as usize,
         None => {
             let producers = plan.producers as u64;
-            (plan.timers.div_ceil(producers) + plan.rate / producers / 4) as usize + 1024
+            let each =
+                (plan.timers.div_ceil(producers) + plan.rate / producers / 4) as usize + 1024;
+            if options.soak { each.max(2 * soak::STORM) } else { each }
         }
     };
-    let ledger = Ledger::new(plan.producers, entries, service.shards());
+    let stormers = usize::from(options.soak);
+    let ledger = Ledger::new(plan.producers + stormers, entries, service.shards());
     let (desk, boxes) = Desk::open(service, ledger, options.sabotage);
-    let mut live = Live::new(desk, options.json);
-    let witness = Witness::call(service.shards());
+    let mut live =
+        Live::new(desk, options.json, options.soak && options.seconds.is_none_or(|s| s > 60.0));
+    let mut witness = Witness::call(service.shards());
     let middle = match &trace {
         Some(trace) => replay(trace, &plan, desk, boxes, &mut live),
-        None => imitate(options, &plan, desk, boxes, &mut live),
+        None => imitate(options, &plan, desk, boxes, &mut live, &mut witness),
     };
     settle(desk, trace.is_some());
     let overslept = witness.hear();
@@ -129,6 +137,7 @@ fn drive(options: &Options) -> Result<bool, String> {
         lateness: std::mem::take(&mut live.lateness),
         filling: live.filling,
         overslept,
+        drift: middle.drift,
         verdict: Verdict::of(desk),
     };
     if options.json {
@@ -137,7 +146,7 @@ fn drive(options: &Options) -> Result<bool, String> {
         outcome.print();
     }
     service.free().map_err(|status| format!("free: {}", service::text(status)))?;
-    Ok(outcome.verdict.ok())
+    Ok(outcome.ok())
 }
 
 fn load(path: &std::path::Path, speed: f64) -> Result<Trace, String> {
@@ -160,7 +169,7 @@ fn plan(options: &Options, tracing: bool, shards: usize) -> Plan {
         producers: wanted.min(options.timers as usize),
         timers: options.timers,
         rate: options.rate.unwrap_or(usual),
-        seconds: options.seconds.unwrap_or(10.0),
+        seconds: options.seconds.unwrap_or(if options.soak { 1_800.0 } else { 10.0 }),
     }
 }
 
@@ -169,11 +178,14 @@ fn imitate(
     options: &Options,
     plan: &Plan,
     desk: &'static Desk,
-    boxes: Vec<Mailbox>,
+    mut boxes: Vec<Mailbox>,
     live: &mut Live,
+    witness: &mut Witness,
 ) -> Middle {
     // Home shards are spread evenly over threads, so name the shards only where that is uneven.
     let spread = !plan.producers.is_multiple_of(desk.pages.len());
+    let stormer = options.soak.then(|| boxes.pop()).flatten();
+    let mut soak = None;
     let began = clock::now();
     let filled = AtomicUsize::new(0);
     let events = AtomicU64::new(0);
@@ -212,9 +224,16 @@ fn imitate(
         end.store(until, Release);
         live.begin();
         steady.wait();
+        if let Some(mailbox) = stormer {
+            scope.spawn(move || soak::storms(desk, plan.producers, mailbox, begin, until));
+            soak = Some(Soak::new(begin, until, options.tick, options.sabotage));
+        }
         while clock::now() < until {
             thread::sleep(Duration::from_millis(20));
             live.look();
+            if let Some(soak) = &mut soak {
+                soak.look(desk, &live.so_far(), witness.so_far());
+            }
         }
         live.end();
     });
@@ -224,6 +243,7 @@ fn imitate(
         lag_ns: None,
         events: Some(events.into_inner()),
         steady: Counts::read(desk).since(before),
+        drift: soak.map(Soak::result),
     }
 }
 
@@ -264,6 +284,7 @@ fn replay(
         lag_ns: Some(lag_ns),
         events: None,
         steady: Counts::read(desk).since(before),
+        drift: None,
     }
 }
 

@@ -35,6 +35,10 @@ pub struct Options {
     /// Granularity of the wheels (1ms, 500us)
     #[arg(long, default_value = "1ms", value_parser = parse_duration)]
     pub tick: u64,
+    /// Run for half an hour (or --seconds), with a storm every ten seconds, and compare memory and
+    /// lateness of the last third with the first: exit code 1 if they drift
+    #[arg(long, conflicts_with = "trace")]
+    pub soak: bool,
     /// One JSON object on standard output in place of the report
     #[arg(long)]
     pub json: bool,
@@ -74,6 +78,10 @@ pub enum Sabotage {
     Early,
     Lost,
     Double,
+    /// Of a soak: memory grows.
+    Leak,
+    /// Of a soak: lateness grows.
+    Drift,
 }
 
 impl Options {

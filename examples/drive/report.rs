@@ -4,6 +4,7 @@ use crate::clock::{MS, SECOND};
 use crate::fire::Desk;
 use crate::lateness;
 use crate::options::Options;
+use crate::soak::Drift;
 use crate::units::{bytes, count, of, time};
 use crate::verdict::Verdict;
 use hdrhistogram::Histogram;
@@ -63,6 +64,8 @@ pub struct Outcome<'a> {
     pub filling: Histogram<u64>,
     /// How late the machine woke threads that only slept.
     pub overslept: Histogram<u64>,
+    /// Of a soak.
+    pub drift: Option<Drift>,
     pub verdict: Verdict,
 }
 
@@ -79,6 +82,11 @@ impl Outcome<'_> {
 
     fn faults(&self) -> &crate::ledger::Faults {
         &self.desk.ledger.faults
+    }
+
+    /// The verdict on the ledger, and on a soak's drift.
+    pub fn ok(&self) -> bool {
+        self.verdict.ok() && self.drift.as_ref().is_none_or(|drift| drift.complaints.is_empty())
     }
 
     pub fn print(&self) {
@@ -151,6 +159,11 @@ impl Outcome<'_> {
     }
 
     fn print_books(&self) {
+        if let Some(drift) = &self.drift {
+            println!("\nDrift");
+            drift.lines().iter().for_each(|line| println!("  {line}"));
+            drift.complaints.iter().for_each(|complaint| println!("  {complaint}"));
+        }
         println!("\nBooks {:>30} {:>13}", "ledger", "library");
         for line in &self.verdict.books {
             println!("  {:<20} {:>13} {:>13}", line.what, count(line.ledger), count(line.library));
@@ -162,7 +175,7 @@ impl Outcome<'_> {
 
     fn print_verdict(&self) {
         let v = &self.verdict;
-        let word = if v.ok() { "OK" } else { "FAILED" };
+        let word = if self.ok() { "OK" } else { "FAILED" };
         let (early, lost, twice) = (count(v.early), count(v.lost), count(v.twice));
         let started = count(self.verdict.books[0].ledger);
         println!(
@@ -215,9 +228,10 @@ impl Outcome<'_> {
             "lateness_filling": lateness_json(&self.filling),
             "lateness_by_shard": self.lateness.iter().map(lateness_json).collect::<Vec<_>>(),
             "books": books,
+            "soak": self.drift.as_ref().map(Drift::json),
             "verdict": {
-                "ok": v.ok(),
-                "text": if v.ok() { "OK" } else { "FAILED" },
+                "ok": self.ok(),
+                "text": if self.ok() { "OK" } else { "FAILED" },
                 "early": v.early,
                 "lost": v.lost,
                 "twice": v.twice,
@@ -228,12 +242,12 @@ impl Outcome<'_> {
     }
 }
 
-fn quantiles(late: &Histogram<u64>) -> String {
+pub fn quantiles(late: &Histogram<u64>) -> String {
     let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|q| time(late.value_at_quantile(q)));
     format!("p50 {p50}, p99 {p99}, p99.9 {p999}, max {max}")
 }
 
-fn lateness_json(late: &Histogram<u64>) -> Value {
+pub fn lateness_json(late: &Histogram<u64>) -> Value {
     json!({
         "count": late.len(),
         "p50_ns": late.value_at_quantile(0.5),

@@ -1,9 +1,9 @@
 //! How late this machine wakes any thread at all: on each shard's CPU a thread sleeps a millisecond
 //! at a time and notes by how much it overslept. No library can be on time where this is not, so
-//! the report shows it beside the lateness. The verdict does not ask it.
+//! the report shows it beside the lateness. The verdict does not ask it, except for a soak's drift.
 
 use crate::clock::{self, MS};
-use crate::lateness;
+use crate::lateness::{self, Lateness};
 use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,7 +11,8 @@ use std::thread::{self, JoinHandle};
 
 pub struct Witness {
     over: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Histogram<u64>>>,
+    threads: Vec<(JoinHandle<()>, Arc<Lateness>)>,
+    all: Histogram<u64>,
 }
 
 impl Witness {
@@ -21,28 +22,37 @@ impl Witness {
         let cpus = core_affinity::get_core_ids().unwrap_or_default();
         let watch = |cpu| {
             let over = Arc::clone(&over);
-            thread::spawn(move || {
+            let overslept = Arc::new(Lateness::new());
+            let noted = Arc::clone(&overslept);
+            let thread = thread::spawn(move || {
                 core_affinity::set_for_current(cpu);
-                let mut overslept = lateness::empty();
                 while !over.load(Relaxed) {
                     let instant = clock::now() + MS;
                     clock::sleep_until(instant);
-                    overslept.saturating_record(clock::now() - instant);
+                    noted.record(clock::now() - instant);
                 }
-                overslept
-            })
+            });
+            (thread, overslept)
         };
         let threads = cpus.into_iter().take(shards).map(watch).collect();
-        Witness { over, threads }
+        Witness { over, threads, all: lateness::empty() }
+    }
+
+    /// How much all of them have overslept until now.
+    pub fn so_far(&mut self) -> &Histogram<u64> {
+        for (_, overslept) in &self.threads {
+            overslept.take(&mut self.all);
+        }
+        &self.all
     }
 
     /// How much all of them overslept.
-    pub fn hear(self) -> Histogram<u64> {
+    pub fn hear(mut self) -> Histogram<u64> {
         self.over.store(true, Relaxed);
-        let mut all = lateness::empty();
-        for thread in self.threads {
-            all.add(thread.join().expect("a witness does not panic")).expect("the same bounds");
+        for (thread, overslept) in self.threads {
+            thread.join().expect("a witness does not panic");
+            overslept.take(&mut self.all);
         }
-        all
+        self.all
     }
 }

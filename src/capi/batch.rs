@@ -6,7 +6,7 @@ use super::sized;
 use super::status::{done, give, sw_status, sw_status::*};
 use super::timer::{Asked, asked, refuse};
 use super::types::*;
-use crate::types::Spec;
+use crate::types::{Spec, spread};
 use std::cell::Cell;
 
 /// Starts a number of timers: all of them, or none.
@@ -27,6 +27,35 @@ pub unsafe extern "C" fn sw_timer_start_batch(
     timers: *mut sw_timer,
 ) -> sw_status {
     // SAFETY: the caller's promise.
+    unsafe { start(service, specs, count, 0, timers) }
+}
+
+/// As `sw_timer_start_batch`, for timers that were saved before a restart: of those with
+/// `SW_TIMER_ABSOLUTE` whose deadline has gone by, the deadlines are moved to instants spread evenly over
+/// `spread_ns` from now, in the order in which they stand here, so that a restart is no stampede. The others keep
+/// theirs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_timer_start_spread(
+    service: *mut sw_service,
+    specs: *const sw_timer_spec,
+    count: usize,
+    spread_ns: u64,
+    timers: *mut sw_timer,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    unsafe { start(service, specs, count, spread_ns, timers) }
+}
+
+/// # Safety
+/// As `sw_timer_start_spread`.
+unsafe fn start(
+    service: *mut sw_service,
+    specs: *const sw_timer_spec,
+    count: usize,
+    spread_ns: u64,
+    timers: *mut sw_timer,
+) -> sw_status {
+    // SAFETY: the caller's promise.
     let engine = unsafe { engine(service) };
     if count == 0 {
         return if engine.is_some() { SW_OK } else { SW_INVALID };
@@ -44,8 +73,11 @@ pub unsafe extern "C" fn sw_timer_start_batch(
         // SAFETY: the caller's promise.
         Some(engine) => match unsafe { batch.collect(&mut list) } {
             false => Err(SW_INVALID),
-            // SAFETY: the caller's promise.
-            true => Ok(done(unsafe { engine.arm_batch(&list, timers) })),
+            true => {
+                spread(&mut list, engine.now(), spread_ns);
+                // SAFETY: the caller's promise.
+                Ok(done(unsafe { engine.arm_batch(&list, timers) }))
+            }
         },
     };
     list.clear();

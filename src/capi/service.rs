@@ -73,6 +73,19 @@ pub unsafe extern "C" fn sw_service_start(
     unsafe { give(started, service) }
 }
 
+/// Gives memory that a peak of timers has left behind back to the system: that of free slots at once,
+/// that of the wheels by their owners: a service's own threads soon after, a host's in the next
+/// poll of each shard. No start, cancel or firing waits for it, but a wheel's owner may be busy with it for
+/// some milliseconds for each million timers that there were.
+///
+/// Returns `SW_OK`; `SW_NO_MEMORY` (to look for it takes a little); `SW_INVALID`; `SW_FORKED`. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_service_trim(service: *mut sw_service) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    done(engine.trim())
+}
+
 /// Sets a hook that is told of callbacks while they still run, once they have run for longer than
 /// `slow_callback_ns`. (`on_slow_callback` hears of them when they are over.)
 ///

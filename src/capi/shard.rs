@@ -4,6 +4,7 @@ use super::engine;
 use super::service::sw_service;
 use super::status::{done, give, sw_status, sw_status::*};
 use super::types::*;
+use crate::types::Pending;
 use std::ffi::c_int;
 
 /// Makes the calling thread the owner of a driven shard: its `SW_SHARD_ANY` starts go there, and
@@ -110,4 +111,50 @@ pub unsafe extern "C" fn sw_shard_fd(
     }
     // SAFETY: the caller's promise.
     unsafe { give(engine.fd(shard), fd) }
+}
+
+/// Tells who is pending on a shard, a part at a time, for debugging, or to save timers before a
+/// restart. The shard is not stopped and does not notice. Timers that are pending all the while are
+/// told of exactly once; those that start or end meanwhile may be or not. A one-shot whose callback
+/// runs is not told of, a periodic timer is.
+///
+/// `shard`: an index, in any mode. `place`: 0 before the first call; moves on; `SW_VISIT_END` when there are no
+/// more; not NULL. `pending`: room for `capacity` timers, which are written in no order; not NULL.
+/// `capacity`: at least 1; a call looks at no more than 64 times as many slots, so it may tell of none and
+/// not be at the end. `visited`: receives how many were written; not NULL.
+///
+/// To start them again in another process on the same machine, whose clock goes on: specs with
+/// `SW_TIMER_ABSOLUTE` and these deadlines, `ctx` translated, and `sw_timer_start_spread`.
+///
+/// Returns `SW_OK`, also on a stopped service, which has none; `SW_INVALID`; `SW_FORKED`. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sw_shard_visit(
+    service: *mut sw_service,
+    shard: u32,
+    place: *mut u64,
+    pending: *mut sw_pending,
+    capacity: usize,
+    visited: *mut usize,
+) -> sw_status {
+    // SAFETY: the caller's promise.
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    if place.is_null() || pending.is_null() || capacity == 0 || visited.is_null() {
+        return SW_INVALID;
+    }
+    // SAFETY: not null, so the caller's promise.
+    let mut at = unsafe { place.read() };
+    let mut count = 0;
+    let mut write = |timer: Pending| {
+        let Pending { timer, deadline_ns, period_ns, ctx, .. } = timer;
+        // SAFETY: `count` is less than `capacity`.
+        unsafe { pending.add(count).write(sw_pending { timer, deadline_ns, period_ns, ctx }) };
+        count += 1;
+    };
+    let told = engine.visit(shard, &mut at, capacity, &mut write).map(|()| count);
+    if told.is_ok() {
+        // SAFETY: not null, so the caller's promise.
+        unsafe { place.write(at) };
+    }
+    // SAFETY: not null, so the caller's promise.
+    unsafe { give(told, visited) }
 }

@@ -16,6 +16,8 @@ pub const SW_TIMER_NONE: sw_timer = 0 as sw_timer;
 pub const SW_SHARD_ANY: u32 = u32::MAX;
 /// A deadline that does not come.
 pub const SW_NEVER: u64 = u64::MAX;
+/// Where `sw_shard_visit` stands when it has told of all timers.
+pub const SW_VISIT_END: u64 = u64::MAX;
 
 /// Flag of a timer: `delay_ns` is a deadline on the service's clock.
 pub const SW_TIMER_ABSOLUTE: u32 = 1 << 0;
@@ -188,6 +190,20 @@ pub struct sw_event {
     /// What came due.
     pub expiry: sw_expiry,
     /// The timer's `ctx`; of a one-shot it is the taker's from now on.
+    pub ctx: *mut c_void,
+}
+
+/// A timer that is pending, as `sw_shard_visit` tells of it.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct sw_pending {
+    /// Its handle.
+    pub timer: sw_timer,
+    /// When it is due, on the service's clock; `SW_NEVER` if that does not come.
+    pub deadline_ns: u64,
+    /// Its period; 0: one shot.
+    pub period_ns: u64,
+    /// What its callback gets.
     pub ctx: *mut c_void,
 }
 

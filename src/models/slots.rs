@@ -128,7 +128,7 @@ fn arena_grow_race() {
         let grow = |want| {
             let (arena, held) = (arena.clone(), held.clone());
             thread(move || {
-                let (first, count) = arena.fresh(want).unwrap();
+                let crate::returned::Row { first, count, .. } = arena.fresh(want).unwrap();
                 for index in first..first + count {
                     held.take(index);
                     assert_eq!(

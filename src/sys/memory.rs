@@ -57,6 +57,28 @@ pub(crate) unsafe fn release<T: Zeroed>(array: NonNull<T>, len: usize) {
     }
 }
 
+/// What is given back is a multiple of this long, and begins at one; a system with larger pages refuses
+/// those that are not.
+pub(crate) const PAGE: usize = 4096;
+
+/// Gives pages in the midst of an array back to the system. They stay where they are, and read as zeros, or
+/// as what they were if the system would not have them.
+///
+/// # Safety
+/// The pages lie within one array, and nobody minds their content.
+#[cfg(not(loom))]
+pub(crate) unsafe fn discard(pages: *mut [u8]) {
+    // SAFETY: the caller's promise. A refusal changes nothing.
+    unsafe { libc::madvise(pages.cast(), pages.len(), libc::MADV_DONTNEED) };
+}
+
+/// In a model memory stays what it is.
+///
+/// # Safety
+/// None.
+#[cfg(loom)]
+pub(crate) unsafe fn discard(_: *mut [u8]) {}
+
 /// An array of defaults.
 #[cfg(loom)]
 pub(crate) fn allocate<T: Zeroed>(len: usize) -> Option<NonNull<T>> {

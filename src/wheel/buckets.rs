@@ -59,8 +59,8 @@ pub(super) struct Buckets {
     /// A bit for each level that holds something.
     pub(super) levels: u32,
     pub(super) buckets: [Bucket; BUCKETS],
-    /// Chunks in each bucket's chain.
-    chunks: [u32; BUCKETS],
+    /// Chunks in each bucket's chain; made with the first reminder.
+    chunks: Vec<u32>,
     pub(super) pool: Pool,
     /// Where compaction stands. It is here because a chunk that goes must not be one of its.
     pub(super) cursor: Cursor,
@@ -72,7 +72,7 @@ impl Buckets {
             occupied: [0; LEVELS],
             levels: 0,
             buckets: [Bucket::EMPTY; BUCKETS],
-            chunks: [0; BUCKETS],
+            chunks: Vec::new(),
             pool: Pool::default(),
             cursor: Cursor::START,
         }
@@ -124,6 +124,10 @@ impl Buckets {
     fn push_first(&mut self, bucket: usize, reminder: Reminder) -> Result<(), NoMemory> {
         if self.buckets[bucket].tail & FULL == FULL {
             self.pool.reserve(1)?;
+        }
+        if self.chunks.is_empty() {
+            self.chunks.try_reserve_exact(BUCKETS).map_err(|_| NoMemory)?;
+            self.chunks.resize(BUCKETS, 0);
         }
         self.push_reserved(bucket, reminder);
         Ok(())
@@ -249,6 +253,11 @@ impl Buckets {
         self.chunks[bucket] -= 1;
     }
 
+    /// What the buckets have from the allocator.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.pool.memory_bytes() + self.chunks.capacity() * size_of::<u32>()
+    }
+
     /// Reminders in the longest bucket, as if all its chunks but the last were full.
     pub(super) fn longest(&self) -> usize {
         let mut longest = 0;
@@ -286,5 +295,8 @@ impl Buckets {
             }
         }
         self.pool.trim();
+        if self.pool.total() == 0 {
+            self.chunks = Vec::new();
+        }
     }
 }

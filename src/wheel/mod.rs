@@ -143,7 +143,7 @@ impl Wheel {
 
     /// What the wheel has from the allocator, and its own size.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Wheel>() + self.buckets.pool.memory_bytes()
+        size_of::<Wheel>() + self.buckets.memory_bytes()
     }
 
     /// Gives memory that holds no reminders back to the allocator, as far as whole segments of the

@@ -10,6 +10,8 @@ mod support;
 mod numbers;
 mod prometheus;
 mod stuck;
+mod trim;
+mod visit;
 
 use support::*;
 
