@@ -4,7 +4,9 @@
 //! direction. `cargo bench --bench counts -- --bless` writes the table anew; the change that made it
 //! necessary says why. Counts are those of one compiler: with another one the comparison is skipped.
 
-mod operations;
+#[path = "../operations/bench.rs"]
+mod bench;
+mod counted;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let asked = |flag: &str| arguments.iter().any(|argument| argument == flag);
     if asked("--counted") {
-        operations::run();
+        counted::run();
         return ExitCode::SUCCESS;
     }
     let compiler = compiler();
@@ -66,10 +68,10 @@ fn count() -> Vec<(String, f64)> {
         .arg("--counted")
         .status();
     assert!(status.is_ok_and(|status| status.success()), "the counted program failed");
-    let names = operations::names();
+    let names = counted::names();
     let counted = |(nth, name): (usize, String)| {
         let file = directory.join(format!("out.{}", nth + 1));
-        (name, total(&file) as f64 / operations::TIMES as f64)
+        (name, total(&file) as f64 / bench::TIMES as f64)
     };
     names.into_iter().enumerate().map(counted).collect()
 }

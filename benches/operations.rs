@@ -1,0 +1,7 @@
+//! `cargo bench --bench operations`: criterion benches of the hot operations. See `benches/README.md`.
+
+mod launch;
+
+fn main() -> std::process::ExitCode {
+    launch::launch(&["bench", "--bench", "operations"])
+}
