@@ -1,4 +1,5 @@
-/*
+/**
+ * @file shardwheel.h
  * shardwheel: millions of timeouts on pinned timing wheels, from C and C++.
  *
  * Generated from the library's sources (src/capi); changes belong there.
@@ -767,8 +768,8 @@ enum sw_status sw_timer_cancel(struct sw_service *service, sw_timer timer);
  *
  * Returns `SW_OK` (a run was prevented); `SW_RUNNING` (it waited for the last run);
  * `SW_NOT_FOUND` (all was over); `SW_WOULD_DEADLOCK` (in the timer's own callback, or the wait
- * would close a circle: it will not run again, but may be running); and as `sw_timer_cancel`.
- * Any thread.
+ * would close a circle: it will not run again, but may be running); and as `sw_timer_cancel`, with
+ * `SW_STOPPED` when a callback that was running is over. Any thread.
  */
 enum sw_status sw_timer_cancel_wait(struct sw_service *service, sw_timer timer);
 

@@ -312,25 +312,29 @@ impl Engine {
     /// Cancels, then waits until the callback is not running and drop has run.
     ///
     /// # Errors
-    /// As `cancel`; `WouldDeadlock` in the timer's own callback, on the thread that would have to
+    /// As `cancel`; with `Stopped` a callback that was running is over too. `WouldDeadlock` in the timer's own callback, on the thread that would have to
     /// finish it, and where the wait would close a circle: the timer will not run again then either.
     pub fn cancel_wait(&self, timer: u64) -> Result<Outcome, Error> {
         self.alive()?;
         let (shard, handle) = self.find(timer)?;
         let port = self.port(shard)?;
         let token = thread::current_token();
+        let from = || match self.turning() {
+            0 => None,
+            index => Some(&self.shards[index as usize - 1]),
+        };
         // SAFETY: the port is this thread's.
-        let outcome = unsafe { shard.cancel(&port, handle, true)? };
+        let outcome = unsafe { shard.cancel(&port, handle, true) };
+        if outcome == Err(Error::Stopped) {
+            shard.outlast(handle, token, from(), &self.shards);
+        }
+        let outcome = outcome?;
         let own = shard.running.load(Ordering::Relaxed) == timer && port.is_owner();
         if own || is_dropping(timer) {
             return Err(Error::WouldDeadlock);
         }
         if outcome != Outcome::Done {
-            let from = match self.turning() {
-                0 => None,
-                index => Some(&self.shards[index as usize - 1]),
-            };
-            shard.await_end(handle, token, from, &self.shards)?;
+            shard.await_end(handle, token, from(), &self.shards)?;
         }
         Ok(outcome)
     }

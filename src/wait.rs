@@ -14,7 +14,7 @@ use crate::handle::Handle;
 use crate::record::Record;
 use crate::shard::Shard;
 use crate::status::Error;
-use crate::sync::{Ordering, fence};
+use crate::sync::{Ordering, fence, yield_now};
 use crate::word::{Offset, Phase};
 
 /// The shard whose turn the calling thread runs, if any, noted as waiting while this lives.
@@ -36,10 +36,7 @@ impl Shard {
         from: Option<&Shard>,
         shards: &[Shard],
     ) -> Result<(), Error> {
-        let ending =
-            self.slab.get(handle.slot).map(Record::word).is_some_and(|word| {
-                word.generation() == handle.generation && word.phase().is_ending()
-            });
+        let ending = self.is_ending(handle);
         // What a drop waits for, and who waits for a drop, is not followed: no such wait is begun where
         // it could be part of a circle.
         if (is_in_drop() && (ending || self.runs(handle))) || (from.is_some() && ending) {
@@ -71,6 +68,39 @@ impl Shard {
             };
             let _ = record.swap(word, word.with(awaited, Offset::NONE));
         }
+    }
+
+    /// The service is being stopped, so that no callback begins any more: waits until that of this
+    /// timer, or its drop, is over, unless that would be for ever. As rare as a stop, and as short as
+    /// a callback: it looks again and again, and leaves no mark in the word.
+    pub(crate) fn outlast(
+        &self,
+        handle: Handle,
+        token: u32,
+        from: Option<&Shard>,
+        shards: &[Shard],
+    ) {
+        if is_in_drop() || self.turner.load(Ordering::Acquire) == token {
+            return;
+        }
+        if self.runs(handle) {
+            let Ok(_waits) = from.map(|from| Shard::note_wait(from, handle, shards)).transpose()
+            else {
+                return;
+            };
+            while self.runs(handle) {
+                yield_now();
+            }
+        }
+        while from.is_none() && self.is_ending(handle) {
+            yield_now();
+        }
+    }
+
+    /// Is the drop of this timer running?
+    fn is_ending(&self, handle: Handle) -> bool {
+        let word = self.slab.get(handle.slot).map(Record::word);
+        word.is_some_and(|word| word.generation() == handle.generation && word.phase().is_ending())
     }
 
     /// Is the callback of this timer running?

@@ -44,9 +44,10 @@ enum class status : std::int32_t {
 
 } // namespace sw
 
-/** Lets a sw::status stand wherever a `std::error_code` is wanted. */
+/** @cond  A sw::status can stand wherever a `std::error_code` is wanted. */
 template <>
 struct std::is_error_code_enum<sw::status> : std::true_type {};
+/** @endcond */
 
 namespace sw {
 

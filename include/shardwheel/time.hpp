@@ -17,11 +17,11 @@ namespace sw {
 
 /** Names the clock that a service was started with. Its present is sw::service::now(). */
 struct service_clock {
-    using rep = std::chrono::nanoseconds::rep;
-    using period = std::chrono::nanoseconds::period;
-    using duration = std::chrono::nanoseconds;
-    using time_point = std::chrono::time_point<service_clock>;
-    static constexpr bool is_steady = true;
+    using rep = std::chrono::nanoseconds::rep;                 /**< Of nanoseconds. */
+    using period = std::chrono::nanoseconds::period;           /**< A nanosecond. */
+    using duration = std::chrono::nanoseconds;                 /**< Between two instants. */
+    using time_point = std::chrono::time_point<service_clock>; /**< An instant. */
+    static constexpr bool is_steady = true;                    /**< It never steps back. */
 };
 
 /** An instant on a service's clock. Its `max()` does not come. */

@@ -206,8 +206,8 @@ pub unsafe extern "C" fn sw_timer_cancel(service: *mut sw_service, timer: sw_tim
 ///
 /// Returns `SW_OK` (a run was prevented); `SW_RUNNING` (it waited for the last run);
 /// `SW_NOT_FOUND` (all was over); `SW_WOULD_DEADLOCK` (in the timer's own callback, or the wait
-/// would close a circle: it will not run again, but may be running); and as `sw_timer_cancel`.
-/// Any thread.
+/// would close a circle: it will not run again, but may be running); and as `sw_timer_cancel`, with
+/// `SW_STOPPED` when a callback that was running is over. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_timer_cancel_wait(
     service: *mut sw_service,
