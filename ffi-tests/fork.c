@@ -29,7 +29,7 @@ static void drop(void *ctx)
 static void unfired(void *arg, sw_timer timer, void *ctx, uint64_t deadline_ns)
 {
     (void)arg, (void)timer, (void)ctx, (void)deadline_ns;
-    CHECK(!"told in the child");
+    CHECK(0 && "told in the child");
 }
 
 static sw_service *start(uint32_t mode)

@@ -7,8 +7,8 @@
 # --prefix DIR     where to; the tree may be moved afterwards. Default: /usr/local
 # --libdir LIB     below the prefix: lib/x86_64-linux-gnu, say. Default: lib
 # --target TRIPLE  what to build for, as cargo names it. Default: this machine
-# --finish         builds nothing: seals the static library that cargo-c has installed, and gives
-#                  the tree the same pkg-config file
+# --finish         builds nothing: seals the static library that cargo-c has installed, strips the
+#                  shared one, and gives the tree the same pkg-config file
 #
 # From the environment: DESTDIR (a root to install below), CARGO, LD, AR, OBJCOPY, STRIP.
 # Needs a Rust toolchain and binutils; prints the sizes of what it installed.
@@ -52,17 +52,25 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # Makes of a Rust static library one with a single object, whose only global names are sw_*: two
-# libraries written in Rust can then be linked into one program. What no export needs is left out.
+# libraries written in Rust can then be linked into one program. What no export needs is left out. No
+# section stays in a group: of two groups of one name a linker keeps one, whose names are local here.
 seal() {
     # With link-time optimization on, the standard library has no objects of its own here.
     ! "${AR:-ar}" t "$1" | grep -q '^std-' || fail "$1: not optimized at link time"
     # shellcheck disable=SC2046 # one word for each export
-    "${LD:-ld}" -r --gc-sections $(sed 's/^/-u /' "$scratch/exports") -o "$scratch/whole.o" "$1"
+    "${LD:-ld}" -r --gc-sections --force-group-allocation \
+        $(sed 's/^/-u /' "$scratch/exports") -o "$scratch/whole.o" "$1"
     "${OBJCOPY:-objcopy}" --wildcard --keep-global-symbol='sw_*' --strip-debug \
         "$scratch/whole.o" "$scratch/shardwheel.o"
     rm -f "$scratch/sealed.a"
     "${AR:-ar}" rcsD "$scratch/sealed.a" "$scratch/shardwheel.o"
     install -m 644 "$scratch/sealed.a" "$2"
+}
+
+# Installs the shared library without what is for debuggers alone.
+strip_shared() {
+    "${STRIP:-strip}" --strip-debug -o "$scratch/shared" "$1"
+    install -m 755 "$scratch/shared" "$destination/$libdir/libshardwheel.so.$version"
 }
 
 # The header declares each function at the beginning of a line.
@@ -72,6 +80,7 @@ sed -n 's/^[a-z].*[ *]\(sw_[a-z_]*\)(.*/\1/p' "$root/include/shardwheel.h" |
 install -d "$destination/$libdir/pkgconfig"
 if [ "$finish" ]; then
     seal "$destination/$libdir/libshardwheel.a" "$destination/$libdir/libshardwheel.a"
+    strip_shared "$destination/$libdir/libshardwheel.so.$version"
 else
     cd "$root"
     files=${CARGO_TARGET_DIR:-$root/target}
@@ -82,8 +91,7 @@ else
         --target-dir "$files" ${target:+--target "$target"}
 
     seal "$built/libshardwheel.a" "$destination/$libdir/libshardwheel.a"
-    "${STRIP:-strip}" --strip-debug -o "$scratch/shared" "$built/libshardwheel.so"
-    install -m 755 "$scratch/shared" "$destination/$libdir/libshardwheel.so.$version"
+    strip_shared "$built/libshardwheel.so"
     ln -sf "libshardwheel.so.$version" "$destination/$libdir/$soname"
     ln -sf "libshardwheel.so.$version" "$destination/$libdir/libshardwheel.so"
 

@@ -7,6 +7,7 @@
 mod cc;
 
 use cc::Language;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -17,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Builds `ffi-tests/<file>` with the shared library; `None`: no compiler, skipped.
 fn built(language: Language, file: &str) -> Option<PathBuf> {
     let source = cc::root().join("ffi-tests").join(file);
-    let name = format!("{}_{language:?}", file.replace('.', "_"));
+    let name = format!("{}_{language:?}", file.replace(['.', '/'], "_"));
     language.available().then(|| cc::program(language, &source, &name, true))
 }
 
@@ -45,6 +46,13 @@ fn threaded_services_work_from_c() {
 #[test]
 fn both_work_from_cpp() {
     runs_well(Language::Cpp11, "smoke.cpp");
+}
+
+#[test]
+fn the_cpp_layer_works() {
+    for file in ["cpp/time.cpp", "cpp/timers.cpp", "cpp/lifetime.cpp"] {
+        runs_well(Language::Cpp17, file);
+    }
 }
 
 /// S4, F9.
@@ -85,6 +93,24 @@ fn an_exception_that_reaches_the_library_terminates() {
     ] {
         let ended = cc::run(&program, &[thrower], LIMIT);
         assert_eq!(ended.status.code(), Some(42), "{thrower}: {ended:?}");
+    }
+}
+
+/// F6: the C++ layer lets a host handle it, and says why it ends a process.
+#[test]
+fn the_cpp_layer_handles_exceptions_or_terminates_by_name() {
+    let Some(program) = built(Language::Cpp17, "cpp/failing.cpp") else { return };
+    cc::run_well(&program, &["handled"], LIMIT);
+    for (failure, words) in [
+        ("driven", "what():  a member"),
+        ("threaded", "what():  a member"),
+        ("handler", "what():  a member"),
+        ("exclusive", "attached exclusively by another thread"),
+        ("service", "destroyed inside one of its own callbacks"),
+    ] {
+        let ended = cc::run(&program, &[failure], LIMIT);
+        assert_eq!(ended.status.signal(), Some(6), "{failure}: {ended:?}");
+        assert!(ended.stderr.contains(words), "{failure}: {ended:?}");
     }
 }
 

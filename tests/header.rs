@@ -1,7 +1,8 @@
 //! The checked-in C header: it is what the sources give, it stands alone in C and C++, and it
 //! keeps its contract.
 //!
-//! `SHARDWHEEL_BLESS=1 cargo test --test header` writes it anew.
+//! `SHARDWHEEL_BLESS=1 cargo test --test header` writes it anew, and the list of layouts that
+//! `ffi-tests` compares with the installed header.
 
 #![cfg(all(feature = "capi", not(loom)))]
 
@@ -30,19 +31,23 @@ fn generated() -> String {
     String::from_utf8(header).expect("UTF-8")
 }
 
-#[test]
-fn is_fresh() {
-    let path = cc::root().join("include/shardwheel.h");
-    let generated = generated();
+/// A file of ours must be what it is generated to be.
+fn assert_fresh(path: &str, generated: &str) {
+    let path = cc::root().join(path);
     if std::env::var("SHARDWHEEL_BLESS").is_ok_and(|value| value == "1") {
-        std::fs::write(&path, &generated).expect("written");
+        std::fs::write(&path, generated).expect("written");
     }
-    let header = std::fs::read_to_string(&path).expect("the header");
+    let found = std::fs::read_to_string(&path).expect("the file");
     assert!(
-        header == generated,
+        found == generated,
         "{} is stale: SHARDWHEEL_BLESS=1 cargo test --test header",
         path.display()
     );
+}
+
+#[test]
+fn is_fresh() {
+    assert_fresh("include/shardwheel.h", &generated());
 }
 
 #[test]
@@ -124,6 +129,41 @@ fn layouts() -> Vec<Layout> {
     }
 }
 
+/// The fields that the header gives each struct: its name, and theirs.
+fn declared_fields() -> Vec<(String, Vec<String>)> {
+    let header = generated();
+    let bodies = header.split("typedef struct ").skip(1).filter_map(|rest| {
+        let (name, rest) = rest.split_once(" {")?;
+        (!name.contains(';')).then(|| (name.to_string(), rest.split_once("\n}").expect("an end").0))
+    });
+    let fields = |body: &str| {
+        let code = body.split("/*").map(|part| part.rsplit("*/").next().expect("a part"));
+        let code = code.collect::<String>();
+        let statements = code.split(';').map(str::trim).filter(|field| !field.is_empty());
+        statements
+            .map(|field| match field.split_once("(*") {
+                Some((_, function)) => function.split(')').next().expect("a name").to_string(),
+                None => field.rsplit([' ', '*']).next().expect("a name").to_string(),
+            })
+            .collect()
+    };
+    bodies.map(|(name, body)| (name, fields(body))).collect()
+}
+
+#[test]
+fn every_field_is_in_the_layouts() {
+    let mut declared = declared_fields();
+    let mut listed: Vec<_> = layouts()
+        .into_iter()
+        .map(|(name, _, fields)| {
+            (name.to_string(), fields.iter().map(|(field, _)| field.to_string()).collect())
+        })
+        .collect();
+    declared.sort();
+    listed.sort();
+    assert_eq!(declared, listed);
+}
+
 #[test]
 fn c_and_rust_agree_on_every_layout() {
     let mut source = String::from("#include \"shardwheel.h\"\n#include <stdio.h>\n\n");
@@ -141,6 +181,7 @@ fn c_and_rust_agree_on_every_layout() {
     }
     print("sw_status".into(), "sizeof(sw_status)".into(), size_of::<sw_status>());
     source.push_str("    return 0;\n}\n");
+    assert_fresh("ffi-tests/package/layouts", &expected);
     for language in [Language::C99, Language::Cpp11] {
         if language.available() {
             let path = cc::scratch().join(format!("layout_{language:?}.c"));

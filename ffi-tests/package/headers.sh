@@ -1,0 +1,33 @@
+#!/bin/sh
+# headers.sh CC CXX INCLUDE: every header compiles alone, twice in a row, in each standard that it is
+# for, without a warning.
+cc=$1 cxx=$2 include=$3
+warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Werror"
+failed=0
+
+# alone HEADER STANDARD COMPILER [OPTION...]
+alone() {
+    header=$1 standard=$2
+    shift 2
+    # shellcheck disable=SC2086 # one word for each warning
+    if printf '#include <%s>\n#include <%s>\nextern int alone;\n' "$header" "$header" |
+        "$@" "-std=$standard" $warnings -I "$include" -fsyntax-only -; then
+        echo "ok: $header as $standard $5"
+    else
+        echo "FAILED: $header as $standard $5"
+        failed=1
+    fi
+}
+
+for standard in c99 c11 c17; do
+    alone shardwheel.h $standard "$cc" -xc -Wstrict-prototypes
+done
+for standard in c++11 c++17 c++20; do
+    alone shardwheel.h $standard "$cxx" -xc++ -Wold-style-cast
+done
+alone shardwheel.hpp c++20 "$cxx" -xc++ -Wold-style-cast
+alone shardwheel.hpp c++17 "$cxx" -xc++ -fno-exceptions -fno-rtti
+for header in "$include"/shardwheel.hpp "$include"/shardwheel/*.hpp; do
+    alone "${header#"$include"/}" c++17 "$cxx" -xc++ -Wold-style-cast
+done
+exit $failed
