@@ -54,6 +54,8 @@ trap 'rm -rf "$scratch"' EXIT
 # Makes of a Rust static library one with a single object, whose only global names are sw_*: two
 # libraries written in Rust can then be linked into one program. What no export needs is left out. No
 # section stays in a group: of two groups of one name a linker keeps one, whose names are local here.
+# No bitcode stays: some of the standard library's objects have it, and a linker with a plug-in of
+# another LLVM version would try to read it.
 seal() {
     # With link-time optimization on, the standard library has no objects of its own here.
     ! "${AR:-ar}" t "$1" | grep -q '^std-' || fail "$1: not optimized at link time"
@@ -61,6 +63,7 @@ seal() {
     "${LD:-ld}" -r --gc-sections --force-group-allocation \
         $(sed 's/^/-u /' "$scratch/exports") -o "$scratch/whole.o" "$1"
     "${OBJCOPY:-objcopy}" --wildcard --keep-global-symbol='sw_*' --strip-debug \
+        --remove-section .llvmbc --remove-section .llvmcmd \
         "$scratch/whole.o" "$scratch/shardwheel.o"
     rm -f "$scratch/sealed.a"
     "${AR:-ar}" rcsD "$scratch/sealed.a" "$scratch/shardwheel.o"

@@ -142,9 +142,13 @@ fn declared_fields() -> Vec<(String, Vec<String>)> {
         let statements = code.split(';').map(str::trim).filter(|field| !field.is_empty());
         statements
             .map(|field| match field.split_once("(*") {
-                Some((_, function)) => function.split(')').next().expect("a name").to_string(),
-                None => field.rsplit([' ', '*']).next().expect("a name").to_string(),
+                Some((_, function)) => function.split(')').next().expect("a name"),
+                None => {
+                    let declarator = field.rsplit([' ', '*']).next().expect("a name");
+                    declarator.split('[').next().expect("a name")
+                }
             })
+            .map(str::to_string)
             .collect()
     };
     bodies.map(|(name, body)| (name, fields(body))).collect()
