@@ -10,7 +10,9 @@ alone() {
     header=$1 standard=$2
     shift 2
     # An adapter wants the headers of the loop that it is for.
-    if [ "${header#shardwheel/}" != "$header" ] && ! printf '#include <%s>\n' "$header" | "$@" "-std=$standard" -I "$include" -M - >/dev/null 2>&1; then
+    if [ "${header#shardwheel/}" != "$header" ] &&
+        ! printf '#include <%s>\n' "$header" |
+            "$@" "-std=$standard" -I "$include" -M - >/dev/null 2>&1; then
         echo "SKIPPED: $header as $standard: another library's headers are not here"
         [ "${SHARDWHEEL_REQUIRE_TOOLS-}" != 1 ] || failed=1
         return
