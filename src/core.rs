@@ -62,6 +62,9 @@ pub(crate) struct Core {
     pub(crate) ready: VecDeque<Reminder>,
     /// Reminders of one tick that have been collected and not looked at yet.
     pub(crate) batch: Batch,
+    /// While a turn runs: how many of `ready`, at its front, it still has to serve. The rest waits for
+    /// the next one.
+    pub(crate) ready_now: usize,
     /// While a turn runs: what is filed for this tick or an earlier one waits for the next turn.
     pub(crate) horizon: u64,
     /// The clock as the turn began; never goes back.
@@ -86,6 +89,7 @@ impl Core {
             wheel,
             ready: VecDeque::new(),
             batch: Batch::new(),
+            ready_now: 0,
             horizon: 0,
             now_ns: 0,
             compact_at: COMPACT_FROM,
@@ -100,11 +104,28 @@ impl Core {
     /// those that were filed for the slot before. On an error these are still good.
     #[inline]
     pub(crate) fn file(&mut self, record: &Record, slot: u32, tick: u64) -> Result<(), Error> {
+        self.file_after(self.horizon.max(self.wheel.elapsed()), record, slot, tick)
+    }
+
+    /// Files a reminder that came up before its timer's tick, because the timer has been put off. It
+    /// comes at that tick: in this very turn, among what is due there, if the turn gets so far.
+    pub(crate) fn put_off(&mut self, record: &Record, slot: u32, tick: u64) -> Result<(), Error> {
+        self.file_after(self.wheel.elapsed(), record, slot, tick)
+    }
+
+    #[inline]
+    fn file_after(
+        &mut self,
+        done: u64,
+        record: &Record,
+        slot: u32,
+        tick: u64,
+    ) -> Result<(), Error> {
         if tick == NEVER_TICK {
             return Ok(());
         }
         let tag = record.tag().wrapping_add(1);
-        if tick > self.horizon.max(self.wheel.elapsed()) {
+        if tick > done {
             self.wheel.file(slot, tag.into(), tick)?;
         } else {
             self.reserve_ready(2)?;
@@ -120,11 +141,13 @@ impl Core {
         self.stirred += 1;
     }
 
-    /// Puts a reminder with those that are due, in the place of the last if that is the slot's own.
+    /// Puts a reminder with those that are due, in the place of the last if that is the slot's own, and
+    /// not one that the running turn serves.
     fn push_ready(&mut self, record: &Record, slot: u32, tag: u16, tick: u64) {
         let reminder = Reminder::new(slot, tag.into(), tick);
+        let replaces = self.ready.len() > self.ready_now;
         match self.ready.back_mut() {
-            Some(last) if is_newest(record, slot, *last) => *last = reminder,
+            Some(last) if replaces && is_newest(record, slot, *last) => *last = reminder,
             _ => self.ready.push_back(reminder),
         }
     }
@@ -139,13 +162,12 @@ impl Core {
     }
 
     /// Files a reminder that comes up again in this very turn, after `reserve_ready`: of a timer that
-    /// serves each missed period. `ready` counts what the turn still serves of the timers that were
-    /// due.
-    pub(crate) fn file_again(&mut self, record: &Record, slot: u32, tick: u64, ready: &mut usize) {
+    /// serves each missed period.
+    pub(crate) fn file_again(&mut self, record: &Record, slot: u32, tick: u64) {
         let tag = record.tag().wrapping_add(1);
         if tick <= self.wheel.elapsed() || self.wheel.file(slot, tag.into(), tick).is_err() {
             self.ready.push_front(Reminder::new(slot, tag.into(), tick));
-            *ready += 1;
+            self.ready_now += 1;
         }
         self.filed(record, tag);
     }

@@ -26,11 +26,7 @@ impl Turn<'_> {
     ///
     /// # Safety
     /// The calling thread owns the shard; the reminder came from its core.
-    pub(crate) unsafe fn serve(
-        &self,
-        reminder: Reminder,
-        ready: &mut usize,
-    ) -> Result<Served, Error> {
+    pub(crate) unsafe fn serve(&self, reminder: Reminder) -> Result<Served, Error> {
         let slab = &self.shard.slab;
         let slot = reminder.slot();
         let record = slab.at(slot);
@@ -47,11 +43,14 @@ impl Turn<'_> {
             let Some(due) = slab.decode(record, word.offset()) else {
                 return Ok(Served::Skipped);
             };
-            // A timer that was armed after the turn read the clock, at or past its deadline, has a tick
-            // that was reached before; it waits for the next turn.
-            if due.tick > self.now_tick || due.deadline_ns > self.now_ns {
-                // SAFETY: the caller owns the shard.
-                unsafe { self.shard.with_core(|core| core.file(record, slot, due.tick))? };
+            // SAFETY: the caller owns the shard.
+            let tick = unsafe { self.shard.with_core(|core| core.wheel.elapsed()) };
+            // One that was put off comes in its own place, behind what is due before it. One that was
+            // armed after the turn read the clock, at or past its deadline, has a tick that was
+            // reached before; it waits for the next turn.
+            if due.tick > tick || due.deadline_ns > self.now_ns {
+                // SAFETY: as above.
+                unsafe { self.shard.with_core(|core| core.put_off(record, slot, due.tick))? };
                 return Ok(Served::Skipped);
             }
             // SAFETY: the caller owns the shard; the record has been looked at just now.
@@ -71,7 +70,7 @@ impl Turn<'_> {
                     } else if !queue.is_null() {
                         self.deliver(record, slot, word, due, extra, queue)
                     } else if periodic {
-                        self.fire_periodic(record, slot, word, due, extra, ready)
+                        self.fire_periodic(record, slot, word, due, extra)
                     } else {
                         self.fire_once(record, slot, word, due, Some(extra))
                     }
@@ -129,7 +128,6 @@ impl Turn<'_> {
         word: Word,
         due: Due,
         extra: &Extra,
-        ready: &mut usize,
     ) -> Option<Result<Served, Error>> {
         let shard = self.shard;
         // SAFETY: the caller owns the shard.
@@ -161,7 +159,7 @@ impl Turn<'_> {
         };
         self.call(extra.callback.load(Ordering::Relaxed), record.ctx(), &expiry);
         // SAFETY: the caller owns the shard, and `reserve_ready` made room.
-        unsafe { self.settle(record, slot, Some((extra, offset, ready))) };
+        unsafe { self.settle(record, slot, Some((extra, offset))) };
         Some(Ok(Served::Delivered))
     }
 
@@ -227,12 +225,7 @@ impl Turn<'_> {
     ///
     /// # Safety
     /// The calling thread owns the shard, has just run the callback, and has reserved room in `ready`.
-    unsafe fn settle(
-        &self,
-        record: &Record,
-        slot: u32,
-        periodic: Option<(&Extra, Offset, &mut usize)>,
-    ) {
+    unsafe fn settle(&self, record: &Record, slot: u32, periodic: Option<(&Extra, Offset)>) {
         let shard = self.shard;
         loop {
             let word = record.word();
@@ -242,9 +235,9 @@ impl Turn<'_> {
                     due.map(|due| (word.offset(), due))
                 }
                 // Counts from the end of the callback.
-                Phase::Running => periodic
-                    .as_ref()
-                    .map(|(extra, ..)| shard.after(record, extra, self.clock.now())),
+                Phase::Running => {
+                    periodic.map(|(extra, _)| shard.after(record, extra, self.clock.now()))
+                }
                 _ => None,
             };
             let Some((offset, due)) = next else {
@@ -263,20 +256,18 @@ impl Turn<'_> {
             if word.offset() == Offset::NONE {
                 shard.slab.set_low(record, offset, due);
             }
-            let again = match periodic {
-                Some((extra, grid, ready))
-                    if word.offset() == grid && due.tick <= self.now_tick && is_burst(extra) =>
-                {
-                    // The next point of its grid, not one that a reset has put there.
-                    Some(ready)
-                }
-                _ => None,
-            };
+            // The next point of its grid, not one that a reset has put there.
+            let again = periodic.is_some_and(|(extra, grid)| {
+                word.offset() == grid && due.tick <= self.now_tick && is_burst(extra)
+            });
             // SAFETY: the caller owns the shard.
             unsafe {
-                shard.with_core(|core| match again {
-                    Some(ready) => core.file_again(record, slot, due.tick, ready),
-                    None => core.file_surely(record, slot, due.tick),
+                shard.with_core(|core| {
+                    if again {
+                        core.file_again(record, slot, due.tick);
+                    } else {
+                        core.file_surely(record, slot, due.tick);
+                    }
                 });
             }
             return;

@@ -262,7 +262,8 @@ impl QueueInner {
             } else {
                 let Some(next) = shard.slab.decode(record, word.offset()) else { continue };
                 let later = next.deadline_ns.saturating_sub(event.expiry.deadline_ns);
-                let points = (later / grid.period_ns).max(1) - 1;
+                // Rounded up, because what follows the last point there is is no point but `NEVER`.
+                let points = later.div_ceil(grid.period_ns).max(1) - 1;
                 event.expiry.deadline_ns += points * grid.period_ns;
                 event.expiry.missed += points;
                 (word.offset(), next)

@@ -88,7 +88,7 @@ impl Shard {
             stats.cancelled += counters.cancelled.get();
             stats.fired += counters.fired.get();
             stats.ended_by_fire = stats.ended_by_fire.wrapping_add(counters.ended_by_fire.get());
-            stats.missed += counters.missed.get();
+            stats.missed = stats.missed.wrapping_add(counters.missed.get());
             stats.rejected += counters.rejected.get();
         }
         stats
@@ -156,7 +156,7 @@ impl Stats {
         self.cancelled += other.cancelled;
         self.returned += other.returned;
         self.rejected += other.rejected;
-        self.missed += other.missed;
+        self.missed = self.missed.wrapping_add(other.missed);
         self.wakeups += other.wakeups;
         self.slow_callbacks += other.slow_callbacks;
         self.memory_bytes += other.memory_bytes;

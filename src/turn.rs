@@ -62,17 +62,17 @@ impl Shard {
         unsafe { self.take_in_all() };
         self.note_high_water(port);
         // SAFETY: as above.
-        let mut ready = unsafe {
+        unsafe {
             self.with_core(|core| {
                 core.horizon = turn.now_tick;
-                core.ready.len()
-            })
-        };
+                core.ready_now = core.ready.len();
+            });
+        }
         let mut fired = 0;
         let mut looked = 0;
         while fired < budget && !self.gate.is(STOPPED) {
             // SAFETY: as above.
-            let next = unsafe { self.with_core(|core| turn.next(core, &mut ready)) };
+            let next = unsafe { self.with_core(|core| turn.next(core)) };
             let reminder = match next {
                 Next::Look(reminder) => reminder,
                 Next::MoreWork => {
@@ -83,7 +83,7 @@ impl Shard {
                 Next::Over => break,
             };
             // SAFETY: as above; the reminder was handed out by the owner's own core.
-            match unsafe { turn.serve(reminder, &mut ready) } {
+            match unsafe { turn.serve(reminder) } {
                 Ok(Served::Delivered) => fired += 1,
                 Ok(Served::Skipped) => {}
                 Err(_) => {
@@ -100,7 +100,7 @@ impl Shard {
             }
         }
         // SAFETY: as above.
-        unsafe { self.with_core(|core| core.horizon = 0) };
+        unsafe { self.with_core(|core| (core.horizon, core.ready_now) = (0, 0)) };
         self.tally.turn_ends(&time, clock, looked >= EXPIRIES);
         fired
     }
@@ -210,14 +210,13 @@ impl Shard {
 }
 
 impl Turn<'_> {
-    /// The next reminder to look at in this turn. `ready` counts those that were due when the turn
-    /// began.
-    fn next(&self, core: &mut Core, ready: &mut usize) -> Next {
+    /// The next reminder to look at in this turn.
+    fn next(&self, core: &mut Core) -> Next {
         if let Some(reminder) = core.batch.next() {
             return Next::Look(reminder);
         }
-        if *ready > 0 {
-            *ready -= 1;
+        if core.ready_now > 0 {
+            core.ready_now -= 1;
             return core.ready.pop_front().map_or(Next::Over, Next::Look);
         }
         let mut work = SLICE;

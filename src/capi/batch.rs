@@ -58,7 +58,8 @@ unsafe fn start(
     // SAFETY: the caller's promise.
     let engine = unsafe { engine(service) };
     if count == 0 {
-        return if engine.is_some() { SW_OK } else { SW_INVALID };
+        // SAFETY: of no timer nothing is promised.
+        return engine.map_or(SW_INVALID, |engine| done(unsafe { engine.arm_batch(&[], timers) }));
     }
     // SAFETY: the caller's promise.
     let Some(stride) = (unsafe { sized::claimed(specs) }) else { return SW_INVALID };

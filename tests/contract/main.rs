@@ -11,6 +11,7 @@ mod cancel;
 mod circles;
 mod drops;
 mod firing;
+mod found;
 mod handles;
 mod host;
 mod inside;

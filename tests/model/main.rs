@@ -1,0 +1,29 @@
+//! Model-based testing: one language of operations, played on a real service and on a plain reference at
+//! once, with every answer, callback, drop and counter compared. `duel` has it all; here are the cases.
+//!
+//! The fuzz target `fuzz/fuzz_targets/model.rs` plays the same language; its corpus is replayed here.
+
+#![cfg(all(feature = "capi", not(loom)))]
+
+mod duel;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Bytes of an operation: mostly small, which are the plain forms of operands.
+fn code() -> impl Strategy<Value = Vec<u8>> {
+    vec(prop_oneof![3 => any::<u8>(), 1 => 0..4_u8], duel::WIDTH)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 4_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_service_does_what_the_reference_says(codes in vec(code(), 2..60)) {
+        duel::play(&codes.concat()).map_err(TestCaseError::fail)?;
+    }
+}
