@@ -23,14 +23,25 @@ pub fn prototypes() -> Vec<Prototype> {
         .map(|name| {
             let (_, after) = code.split_once(&format!("{name}(")).expect("declared");
             let (parameters, _) = after.split_once(");").expect("a declaration ends");
-            let parameters = parameters
-                .split(',')
-                .map(|parameter| parameter.split_whitespace().collect::<Vec<_>>().join(" "))
-                .filter(|parameter| parameter != "void")
-                .collect();
-            Prototype { name, parameters }
+            Prototype { name, parameters: split(parameters) }
         })
         .collect()
+}
+
+/// Parameters one by one; a pointer to a function is one with all of its own.
+fn split(parameters: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let mut depth = 0;
+    for letter in parameters.chars() {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        if letter == ',' && depth == 0 {
+            found.push(String::new());
+        } else {
+            found.last_mut().expect("one").push(letter);
+        }
+    }
+    let words = |one: &String| one.split_whitespace().collect::<Vec<_>>().join(" ");
+    found.iter().map(words).filter(|one| one != "void").collect()
 }
 
 impl Prototype {
@@ -39,7 +50,8 @@ impl Prototype {
         let mut kinds: Vec<String> = Vec::new();
         let mut add = |more: &[&str]| kinds.extend(more.iter().map(|kind| kind.to_string()));
         for parameter in &self.parameters {
-            let name = parameter.rsplit([' ', '*']).next().expect("a name");
+            let named = parameter.split_once(")(").map_or(&parameter[..], |(pointer, _)| pointer);
+            let name = named.rsplit([' ', '*']).next().expect("a name");
             let pointer = parameter.contains('*');
             match name {
                 "ctx" | "arg" => {}
@@ -58,7 +70,7 @@ impl Prototype {
                 _ if pointer => add(&[&format!("null {name}")]),
                 _ => add(&[&format!("zero {name}"), &format!("all ones {name}")]),
             }
-            let sized = ["sw_config *", "sw_timer_spec *", "sw_stats *"];
+            let sized = ["sw_config *", "sw_timer_spec *", "sw_stats *", "sw_details *"];
             if sized.iter().any(|sized| parameter.contains(sized)) && !self.name.ends_with("_init")
             {
                 add(&["zero size", "small size", "garbage size", "larger size"]);

@@ -49,7 +49,6 @@ pub struct Out {
     pub service: *mut sw_service,
     pub event: sw_event,
     pub stats: sw_stats,
-    pub more: [u64; 4],
     pub text: [u8; 64],
 }
 
@@ -63,7 +62,6 @@ impl Out {
             out.assume_init()
         };
         out.stats.size = size_of::<sw_stats>();
-        out.more = [0; 4];
         out
     }
 
@@ -110,7 +108,8 @@ impl World {
         let live = plain.timer().shard(0).delay(HOUR).log(log).start();
         let other = Setup::manual(MS).start();
         // A slot of a number that `plain` has not come to.
-        let foreign = (0..200).map(|_| other.start(HOUR, log)).last().expect("started");
+        let foreign =
+            other.start_batch(&vec![other.timer().delay(HOUR).log(log).spec(); 200]).unwrap()[199];
         let threaded = Setup::threaded(1).start();
         let stopped = Setup::manual(MS).start();
         let stopped_queue = stopped.queue();

@@ -17,7 +17,7 @@ fn code() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 4_000,
+        cases: 1_500,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

@@ -161,7 +161,7 @@ impl Pool {
         if inside.is_some() && got == SW_OK {
             self.wrong("stop inside a callback answers SW_OK".into());
         }
-        if inside.is_some() && b % 2 == 0 {
+        if inside.is_some() && b & 1 == 0 {
             let got = unsafe { sw_service_free(raw) };
             if got != SW_WOULD_DEADLOCK {
                 self.wrong(format!("free inside a callback answers {got:?}"));
@@ -188,11 +188,12 @@ impl Pool {
         let body = [g, a, b, e, d, c, f, kind];
         let (owed, one_shot) = (spec.drop.is_some(), spec.period_ns == 0);
         spec.ctx = self.ctx(Ctx::new(self, index, body, owed, one_shot));
-        if inside.is_none() && a % 4 == 3 {
-            if let Some(queue) = self.queue(b) {
-                spec.queue = queue.raw;
-                spec.callback = if g < 128 { None } else { spec.callback };
-            }
+        if inside.is_none()
+            && a % 4 == 3
+            && let Some(queue) = self.queue(b)
+        {
+            spec.queue = queue.raw;
+            spec.callback = if g < 128 { None } else { spec.callback };
         }
         if e >= 252 {
             spec.callback = None;
@@ -263,7 +264,7 @@ impl Pool {
             specs[1].size = 0;
             self.unread(specs[1].ctx);
         }
-        let at = if count == 0 && code[5] % 2 == 0 { null() } else { specs.as_ptr() };
+        let at = if count == 0 && code[5] & 1 == 0 { null() } else { specs.as_ptr() };
         let got = unsafe { sw_timer_start_batch(raw, at, count, timers.as_mut_ptr()) };
         self.wrote("start", got, timers.iter().any(|&timer| timer != 0));
         if got == SW_OK {

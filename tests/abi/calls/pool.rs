@@ -43,6 +43,7 @@ pub struct Pool {
     pub queues: Mutex<Vec<Queue>>,
     /// With the service that each is of.
     pub handles: Mutex<Vec<(usize, sw_timer)>>,
+    #[expect(clippy::vec_box, reason = "the library holds their addresses")]
     ctxs: Mutex<Vec<Box<Ctx>>>,
     wrong: Mutex<Option<String>>,
     left: AtomicUsize,
@@ -180,14 +181,15 @@ unsafe extern "C-unwind" fn unfired(_: *mut c_void, _: sw_timer, ctx: *mut c_voi
     }
 }
 
-type Errand = Box<dyn FnOnce() + Send>;
+/// What the stranger is to do, and whom to tell when it is done.
+type Errand = (Box<dyn FnOnce() + Send>, SyncSender<()>);
 
 /// Has another thread make a call, and waits for it. It is one thread for the whole process, and
 /// attaches and homes like any other.
 pub fn on_the_stranger(pool: &Pool, code: [u8; WIDTH]) {
-    static STRANGER: OnceLock<Mutex<Sender<(Errand, SyncSender<()>)>>> = OnceLock::new();
+    static STRANGER: OnceLock<Mutex<Sender<Errand>>> = OnceLock::new();
     let stranger = STRANGER.get_or_init(|| {
-        let (send, receive) = channel::<(Errand, SyncSender<()>)>();
+        let (send, receive) = channel::<Errand>();
         std::thread::spawn(move || {
             for (errand, done) in receive {
                 errand();
@@ -197,7 +199,7 @@ pub fn on_the_stranger(pool: &Pool, code: [u8; WIDTH]) {
         Mutex::new(send)
     });
     let address = std::ptr::from_ref(pool).expose_provenance();
-    let errand: Errand = Box::new(move || {
+    let errand = Box::new(move || {
         // SAFETY: the sender waits below until this is over.
         let pool = unsafe { &*std::ptr::with_exposed_provenance::<Pool>(address) };
         pool.make(code, None);

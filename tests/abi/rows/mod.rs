@@ -27,7 +27,7 @@ pub struct Row {
     pub place: Place,
     /// It is accepted, or moves something that is not looked at.
     pub changes: bool,
-    pub call: Box<dyn Fn(&World, &mut Out) -> sw_status>,
+    pub call: Try,
 }
 
 impl Row {
@@ -42,6 +42,8 @@ impl Row {
     }
 }
 
+/// Makes the call.
+type Try = Box<dyn Fn(&World, &mut Out) -> sw_status>;
 type Call = fn(&World, &mut Out) -> sw_status;
 
 fn row(function: &'static str, kind: &'static str, want: sw_status, call: Call) -> Row {

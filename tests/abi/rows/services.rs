@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::world::NONE;
+use std::ffi::c_void;
 use std::ptr::null;
 
 fn config(size: usize, more: u64, out: &mut Out) -> sw_status {
@@ -19,6 +20,8 @@ fn config(size: usize, more: u64, out: &mut Out) -> sw_status {
 pub fn services() -> Vec<Row> {
     const START: &str = "sw_service_start";
     const STOP: &str = "sw_service_stop";
+    const STUCK: &str = "sw_service_on_stuck";
+    unsafe extern "C-unwind" fn stuck(_: *mut c_void, _: u32, _: sw_timer, _: u64) {}
     vec![
         row(START, "null config", SW_OK, |_, out| unsafe {
             let status = sw_service_start(null(), &mut out.service);
@@ -76,6 +79,25 @@ pub fn services() -> Vec<Row> {
             svc.advance(1);
             stopped
         }),
+        row(STUCK, "null service", SW_INVALID, |_, _| unsafe {
+            sw_service_on_stuck(NONE, Some(stuck), null_mut())
+        }),
+        row(STUCK, "null hook", SW_INVALID, |w, _| unsafe {
+            sw_service_on_stuck(w.plain.raw(), None, null_mut())
+        }),
+        row(STUCK, "no limit", SW_INVALID, |w, _| unsafe {
+            sw_service_on_stuck(w.plain.raw(), Some(stuck), null_mut())
+        }),
+        row(STUCK, "stopped", SW_STOPPED, |_, _| unsafe {
+            let svc = Setup::manual(MS).with(|config| config.slow_callback_ns = SEC).start();
+            assert_eq!(svc.stop(), SW_OK);
+            sw_service_on_stuck(svc.raw(), Some(stuck), null_mut())
+        }),
+        row(STUCK, "a second hook", SW_BUSY, |_, _| unsafe {
+            let svc = Setup::manual(MS).with(|config| config.slow_callback_ns = SEC).start();
+            assert_eq!(sw_service_on_stuck(svc.raw(), Some(stuck), null_mut()), SW_OK);
+            sw_service_on_stuck(svc.raw(), Some(stuck), null_mut())
+        }),
         row("sw_clock_advance", "real clock", SW_UNSUPPORTED, |w, _| unsafe {
             sw_clock_advance(w.threaded.raw(), HOUR)
         }),
@@ -131,20 +153,38 @@ pub fn queues() -> Vec<Row> {
     ]
 }
 
-fn stats(w: &World, out: &mut Out, size: usize, more: u64) -> sw_status {
-    out.stats.size = size;
-    out.more[1] = more;
-    let status = unsafe { sw_stats_read(w.plain.raw(), 0, &mut out.stats) };
-    out.stats.size = size_of::<sw_stats>();
-    out.more[1] = 0;
-    status
+/// Reads counters or details into a struct that says another size, with something behind it.
+fn sized<T>(
+    w: &World,
+    size: usize,
+    more: u64,
+    read: unsafe extern "C" fn(*mut sw_service, u32, *mut T) -> sw_status,
+) -> sw_status {
+    // SAFETY: plain numbers, of which the first is the size.
+    let mut later: Later<T> = unsafe { std::mem::zeroed() };
+    later.1[1] = more;
+    let at = &raw mut later.0;
+    unsafe {
+        at.cast::<usize>().write(size);
+        let status = read(w.plain.raw(), 0, at);
+        let bytes = std::slice::from_raw_parts(at.cast::<u64>().add(1), size_of::<T>() / 8 - 1);
+        if bytes.iter().all(|&word| word == 0) { status } else { SW_SYSTEM }
+    }
+}
+
+fn details(size: usize) -> sw_details {
+    // SAFETY: plain numbers.
+    let mut details: sw_details = unsafe { std::mem::zeroed() };
+    details.size = size;
+    details
 }
 
 pub fn numbers() -> Vec<Row> {
     const READ: &str = "sw_stats_read";
-    const TEXT: &str = "sw_stats_prometheus";
+    const DETAILS: &str = "sw_details_read";
     const FULL: usize = size_of::<sw_stats>();
-    vec![
+    const WHOLE: usize = size_of::<sw_details>();
+    let mut rows = vec![
         row(READ, "null service", SW_INVALID, |_, out| unsafe {
             sw_stats_read(NONE, 0, &mut out.stats)
         }),
@@ -157,27 +197,59 @@ pub fn numbers() -> Vec<Row> {
         row(READ, "null stats", SW_INVALID, |w, _| unsafe {
             sw_stats_read(w.plain.raw(), 0, null_mut())
         }),
-        row(READ, "zero size", SW_INVALID, |w, out| stats(w, out, 0, 0)),
-        row(READ, "small size", SW_INVALID, |w, out| stats(w, out, FULL - 1, 0)),
-        row(READ, "garbage size", SW_INVALID, |w, out| stats(w, out, usize::MAX, 0)),
-        row(READ, "larger size", SW_INVALID, |w, out| stats(w, out, FULL + 32, 1)),
+        row(READ, "zero size", SW_INVALID, |w, _| sized(w, 0, 0, sw_stats_read)),
+        row(READ, "small size", SW_INVALID, |w, _| sized(w, 8, 0, sw_stats_read)),
+        row(READ, "garbage size", SW_INVALID, |w, _| sized(w, usize::MAX, 0, sw_stats_read)),
+        row(READ, "larger size", SW_INVALID, |w, _| sized(w, FULL + 16, 1, sw_stats_read)),
         row(READ, "stopped", SW_OK, |w, out| unsafe {
             sw_stats_read(w.stopped.raw(), 0, &mut out.stats)
         }),
-        row(TEXT, "null service", SW_INVALID, |_, out| unsafe {
-            sw_stats_prometheus(NONE, out.text.as_mut_ptr().cast(), 64, &mut out.count)
+        row(DETAILS, "null service", SW_INVALID, |_, _| unsafe {
+            sw_details_read(NONE, 0, &mut details(WHOLE))
         }),
-        row(TEXT, "null buffer", SW_INVALID, |w, out| unsafe {
-            sw_stats_prometheus(w.plain.raw(), null_mut(), 64, &mut out.count)
+        row(DETAILS, "shard past the end", SW_INVALID, |w, _| unsafe {
+            sw_details_read(w.plain.raw(), 2, &mut details(WHOLE))
         }),
-        row(TEXT, "zero capacity", SW_OK, |w, out| unsafe {
-            sw_stats_prometheus(w.plain.raw(), null_mut(), 0, &mut out.count)
+        row(DETAILS, "all ones shard", SW_OK, |w, _| unsafe {
+            sw_details_read(w.plain.raw(), u32::MAX, &mut details(WHOLE))
         }),
-        row(TEXT, "null needed", SW_OK, |w, out| unsafe {
-            sw_stats_prometheus(w.plain.raw(), out.text.as_mut_ptr().cast(), 64, null_mut())
+        row(DETAILS, "null details", SW_INVALID, |w, _| unsafe {
+            sw_details_read(w.plain.raw(), 0, null_mut())
         }),
-        row(TEXT, "stopped", SW_OK, |w, out| unsafe {
-            sw_stats_prometheus(w.stopped.raw(), null_mut(), 0, &mut out.count)
+        row(DETAILS, "zero size", SW_INVALID, |w, _| sized(w, 0, 0, sw_details_read)),
+        row(DETAILS, "small size", SW_INVALID, |w, _| sized(w, 8, 0, sw_details_read)),
+        row(DETAILS, "garbage size", SW_INVALID, |w, _| sized(w, usize::MAX, 0, sw_details_read)),
+        row(DETAILS, "larger size", SW_INVALID, |w, _| sized(w, WHOLE + 16, 1, sw_details_read)),
+        row(DETAILS, "stopped", SW_OK, |w, _| unsafe {
+            sw_details_read(w.stopped.raw(), 0, &mut details(WHOLE))
         }),
-    ]
+    ];
+    type Text = unsafe extern "C" fn(
+        *mut sw_service,
+        *mut std::ffi::c_char,
+        usize,
+        *mut usize,
+    ) -> sw_status;
+    let texts: [(&str, Text); 2] =
+        [("sw_stats_prometheus", sw_stats_prometheus), ("sw_stats_report", sw_stats_report)];
+    type Arguments = fn(&World, &mut Out) -> (*mut sw_service, bool, usize, bool);
+    let kinds: [(&str, sw_status, Arguments); 5] = [
+        ("null service", SW_INVALID, |_, _| (NONE, true, 64, true)),
+        ("null buffer", SW_INVALID, |w, _| (w.plain.raw(), false, 64, true)),
+        ("zero capacity", SW_OK, |w, _| (w.plain.raw(), false, 0, true)),
+        ("null needed", SW_OK, |w, _| (w.plain.raw(), true, 64, false)),
+        ("stopped", SW_OK, |w, _| (w.stopped.raw(), true, 64, true)),
+    ];
+    for (function, text) in texts {
+        for (kind, want, arguments) in kinds {
+            let call = move |w: &World, out: &mut Out| {
+                let (raw, buffer, capacity, needed) = arguments(w, out);
+                let to = if buffer { out.text.as_mut_ptr().cast() } else { null_mut() };
+                let needed = if needed { &raw mut out.count } else { null_mut() };
+                unsafe { text(raw, to, capacity, needed) }
+            };
+            rows.push(Row { call: Box::new(call), ..row(function, kind, want, |_, _| SW_OK) });
+        }
+    }
+    rows
 }
