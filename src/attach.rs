@@ -28,7 +28,7 @@ impl Engine {
         self.driven()?;
         let shard = self.shard(shard)?;
         self.running()?;
-        let set = self.set().ok_or(Error::Unsupported)?;
+        let set = self.needed_set()?;
         let port = self.port(shard)?;
         if set.turning.get() != 0 {
             return Err(Error::Busy);
@@ -64,7 +64,7 @@ impl Engine {
         self.alive()?;
         self.driven()?;
         let shard = self.shard(shard)?;
-        let set = self.set().ok_or(Error::Unsupported)?;
+        let set = self.needed_set()?;
         let mut attached = set.attached.borrow_mut();
         if !attached.contains(&shard.index) {
             let attached = shard.attached.load(Ordering::Acquire);
@@ -87,7 +87,7 @@ impl Engine {
         self.alive()?;
         self.driven()?;
         let shard = self.shard(shard)?;
-        let set = self.set().ok_or(Error::Unsupported)?;
+        let set = self.needed_set()?;
         let port = self.port(shard)?;
         if set.turning.get() != 0 {
             return Err(Error::Busy);

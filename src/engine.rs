@@ -16,6 +16,7 @@ use crate::shard::Shard;
 use crate::status::{Error, Outcome};
 use crate::stuck::StuckHook;
 use crate::sync::{AtomicU32, Ordering, ProcessWide, fence};
+use crate::sys::memory::boxed;
 use crate::sys::{affinity, barrier, call::drop_host, fork, random, thread};
 use crate::ticks::NEVER_TICK;
 use crate::types::{Event, NEVER, SHARD_ANY, Spec};
@@ -37,7 +38,7 @@ pub struct Engine {
     /// Whom to tell of callbacks that are stuck.
     pub(crate) stuck: OnceLock<StuckHook>,
     /// Queues that have not been freed. Never locked on a hot path.
-    queues: Mutex<Vec<Arc<QueueInner>>>,
+    queues: Mutex<Vec<OwnedQueue>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -225,7 +226,7 @@ impl Engine {
     unsafe fn arm_batch_checked(&self, specs: &[Spec], out: *mut u64) -> Result<(), Error> {
         self.alive()?;
         self.running()?;
-        let set = self.set().ok_or(Error::Unsupported)?;
+        let set = self.needed_set()?;
         let mut prepared = set.batch.borrow_mut();
         prepared.clear();
         prepared.try_reserve(specs.len()).map_err(|_| Error::NoMemory)?;
@@ -472,15 +473,16 @@ impl Engine {
     pub fn queue_new(self: &Arc<Self>) -> Result<*const QueueInner, Error> {
         self.alive()?;
         self.running()?;
-        let queue = Arc::new(QueueInner::new(self.weak(), self.shards.len()));
+        let queue = QueueInner::new(self.weak(), self.shards.len()).and_then(boxed);
+        let queue = OwnedQueue(Box::into_raw(queue.ok_or(Error::NoMemory)?));
         let mut queues = self.lock_queues();
         queues.try_reserve(1).map_err(|_| Error::NoMemory)?;
-        let raw = Arc::as_ptr(&queue);
+        let raw = queue.0.cast_const();
         queues.push(queue);
         Ok(raw)
     }
 
-    fn lock_queues(&self) -> std::sync::MutexGuard<'_, Vec<Arc<QueueInner>>> {
+    fn lock_queues(&self) -> std::sync::MutexGuard<'_, Vec<OwnedQueue>> {
         self.queues.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -549,7 +551,7 @@ impl Engine {
         let mut queues = engine.lock_queues();
         let freed = queues
             .iter()
-            .position(|other| std::ptr::eq(Arc::as_ptr(other), queue))
+            .position(|other| std::ptr::eq(other.0, queue))
             .map(|index| queues.swap_remove(index));
         drop(queues);
         drop(freed);
@@ -593,6 +595,21 @@ impl Engine {
         // SeqCst: with the one in `Closing::begin`, either this sees the closing or that the gate's bit.
         fence(Ordering::SeqCst);
         self.closing.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// A queue that has not been freed; freed by drop.
+struct OwnedQueue(*mut QueueInner);
+
+// SAFETY: a queue is used and freed by any thread.
+unsafe impl Send for OwnedQueue {}
+// SAFETY: as above.
+unsafe impl Sync for OwnedQueue {}
+
+impl Drop for OwnedQueue {
+    fn drop(&mut self) {
+        // SAFETY: made by `queue_new` as a box; whoever takes it off the list sees to it that nobody uses it.
+        drop(unsafe { Box::from_raw(self.0) });
     }
 }
 

@@ -7,6 +7,7 @@
 //! what it means is read from the timer's word.
 
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use crate::sys::memory::boxed;
 use crossbeam_utils::CachePadded;
 
 const FIRST: usize = if cfg!(loom) { 2 } else { 64 };
@@ -21,7 +22,7 @@ impl Array {
         let mut entries = Vec::new();
         entries.try_reserve_exact(length).ok()?;
         entries.resize_with(length, || AtomicU64::new(0));
-        Some(Box::into_raw(Box::new(Array { entries: entries.into_boxed_slice(), older })))
+        boxed(Array { entries: entries.into_boxed_slice(), older }).map(Box::into_raw)
     }
 
     fn at(&self, position: u64) -> &AtomicU64 {

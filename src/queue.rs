@@ -21,6 +21,7 @@ use crate::shard::Shard;
 use crate::status::Error;
 use crate::sync::{AtomicBool, AtomicI64, AtomicU32, Life, Ordering, fence};
 use crate::sys::eventfd::EventFd;
+use crate::sys::memory::boxed_slice;
 use crate::ticks::Due;
 use crate::turn::{Served, Turn};
 use crate::types::{Event, Expiry};
@@ -89,16 +90,17 @@ impl Hint {
 }
 
 impl QueueInner {
-    pub(crate) fn new(engine: Weak<Engine>, shards: usize) -> QueueInner {
-        QueueInner {
+    /// `None`: no memory.
+    pub(crate) fn new(engine: Weak<Engine>, shards: usize) -> Option<QueueInner> {
+        Some(QueueInner {
             engine,
-            lanes: (0..shards).map(|_| Lane::new()).collect(),
+            lanes: boxed_slice((0..shards).map(|_| Lane::new()))?,
             waiting: AtomicI64::new(0),
             descriptor: OnceLock::new(),
             closed: AtomicBool::new(false),
             turn: AtomicU32::new(0),
             life: Life::default(),
-        }
+        })
     }
 
     pub(crate) fn engine(&self) -> &Weak<Engine> {

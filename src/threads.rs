@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::port::Port;
 use crate::shard::Shard;
 use crate::status::Error;
+use crate::sys::memory::{boxed, boxed_slice};
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::ptr;
@@ -88,6 +89,13 @@ impl Engine {
         self.find_set()
     }
 
+    /// As `set`, for what cannot be done without one.
+    pub(crate) fn needed_set(&self) -> Result<&PortSet, Error> {
+        let past_its_end = || SETS.try_with(|_| ()).is_err();
+        let why = || if past_its_end() { Error::Unsupported } else { Error::NoMemory };
+        self.set().ok_or_else(why)
+    }
+
     #[cold]
     fn find_set(&self) -> Option<&PortSet> {
         SETS.try_with(|sets| {
@@ -95,15 +103,15 @@ impl Engine {
             if !sets.iter().any(|set| set.engine_id == self.id()) {
                 sets.retain(|set| set.engine.strong_count() > 0);
                 sets.try_reserve(1).ok()?;
-                sets.push(Box::new(PortSet {
+                sets.push(boxed(PortSet {
                     engine_id: self.id(),
                     engine: self.weak(),
-                    ports: self.shards().iter().map(|_| Cell::new(ptr::null())).collect(),
+                    ports: boxed_slice(self.shards().iter().map(|_| Cell::new(ptr::null())))?,
                     home: Cell::new(None),
                     attached: RefCell::new(Vec::new()),
                     turning: Cell::new(0),
                     batch: RefCell::new(Vec::new()),
-                }));
+                })?);
             }
             let set = sets.iter().find(|set| set.engine_id == self.id())?;
             let set = ptr::from_ref(&**set);

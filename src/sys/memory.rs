@@ -12,6 +12,27 @@
 
 use std::ptr::NonNull;
 
+/// A box, if there is memory for it.
+pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
+    const { assert!(size_of::<T>() > 0) };
+    let layout = std::alloc::Layout::new::<T>();
+    // SAFETY: the layout is not of size zero.
+    let place = NonNull::new(unsafe { std::alloc::alloc(layout) })?.cast::<T>();
+    // SAFETY: fresh memory of the value's layout, from the allocator that a box gives it back to.
+    unsafe {
+        place.write(value);
+        Some(Box::from_raw(place.as_ptr()))
+    }
+}
+
+/// A boxed slice, if there is memory for it.
+pub(crate) fn boxed_slice<T>(elements: impl ExactSizeIterator<Item = T>) -> Option<Box<[T]>> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(elements.len()).ok()?;
+    all.extend(elements);
+    Some(all.into_boxed_slice())
+}
+
 /// A type whose bytes may all be zero, and then mean the same as its `Default`.
 ///
 /// # Safety
