@@ -76,6 +76,15 @@ fn a_process_ends_with_timers_pending() {
     }
 }
 
+#[test]
+fn a_service_may_be_a_static_object() {
+    if let Some(program) = built(Language::Cpp11, "statics.cpp") {
+        for _ in 0..20 {
+            assert!(cc::run_well(&program, &[], LIMIT).stdout.ends_with("well\n"));
+        }
+    }
+}
+
 /// F6.
 #[test]
 fn an_exception_that_reaches_the_library_terminates() {

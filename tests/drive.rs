@@ -144,7 +144,7 @@ fn a_failed_run_says_so_in_words() {
 }
 
 fn soak(more: &[&str]) -> (i32, Value) {
-    report(&[&["--soak", "--timers", "20000", "--rate", "5000", "--seconds", "6"], more].concat())
+    report(&[&["--soak", "--timers", "20000", "--rate", "5000", "--seconds", "4"], more].concat())
 }
 
 #[test]

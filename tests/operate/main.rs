@@ -1,4 +1,5 @@
-//! What those who run a service rely on: numbers that tell the truth, hooks that name what is stuck.
+//! What those who run a service rely on: numbers that tell the truth, hooks that name what is stuck, timers
+//! that can be saved, memory that comes back, storms and faults that lose nothing.
 //! On the manual clock numbers are exact; on the real one a bound leaves 100 ms and more to the
 //! operating system.
 
@@ -7,8 +8,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod faults;
 mod numbers;
 mod prometheus;
+mod storms;
 mod stuck;
 mod trim;
 mod visit;
