@@ -1,8 +1,8 @@
 //! The checked-in C header: it is what the sources give, it stands alone in C and C++, and it
 //! keeps its contract.
 //!
-//! `SHARDWHEEL_BLESS=1 cargo test --test header` writes it anew, and the list of layouts that
-//! `ffi-tests` compares with the installed header.
+//! `SHARDWHEEL_BLESS=1 cargo test --test header` writes it anew, and what `ffi-tests` compares the
+//! installed package with: the exported names, the layouts and the ABI.
 
 #![cfg(all(feature = "capi", not(loom)))]
 
@@ -13,6 +13,7 @@ use cc::Language;
 use shardwheel::capi::*;
 use std::fmt::Write;
 use std::mem::offset_of;
+use std::process::Command;
 use std::time::Duration;
 
 /// The files with items for the header, in its order.
@@ -48,6 +49,22 @@ fn assert_fresh(path: &str, generated: &str) {
 #[test]
 fn is_fresh() {
     assert_fresh("include/shardwheel.h", &generated());
+}
+
+#[test]
+fn the_list_of_exports_is_fresh() {
+    assert_fresh("ffi-tests/package/symbols", &(cc::declared().join("\n") + "\n"));
+}
+
+#[test]
+fn the_abi_is_the_one_that_was_written_down() {
+    if !Language::C11.available() || !cc::available("abidw", "--version") {
+        cc::skip("no abidw");
+        return;
+    }
+    let script = cc::root().join("ffi-tests/package/abi.sh");
+    let arguments = [&cc::root().join("include"), &cc::scratch().join("abi")];
+    cc::succeed(Command::new("sh").arg(script).arg("cc").args(arguments));
 }
 
 #[test]
