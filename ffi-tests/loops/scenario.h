@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { TIMERS = 20, STORM = 5000 };
+enum { TIMERS = 20, ROUNDS = 200, STORM = 5000 };
 
 struct loop {
     void (*start)(sw_service *service); /* watches shard 0 */
@@ -96,11 +96,13 @@ static void idle(void)
 
 static void *stranger(void *arg)
 {
+    const sw_timer *hour = (const sw_timer *)arg;
     struct timespec pause = {0, 50000000};
-    (void)arg;
     /* Later ones, which need not wake the loop, and then one that must. */
-    for (unsigned i = 0; i < 100; i++)
+    for (unsigned i = 0; i < 1000; i++) {
         start((7200 + i) * SECOND);
+        OK(sw_timer_reset(wheels, *hour, (3600 + i) * SECOND));
+    }
     CHECK(nanosleep(&pause, NULL) == 0);
     start(MS);
     return NULL;
@@ -110,12 +112,41 @@ static void from_elsewhere(void)
 {
     sw_timer hour = start(3600 * SECOND);
     pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, stranger, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, stranger, &hour) == 0);
     unsigned long turns = run_until(1);
     CHECK(pthread_join(thread, NULL) == 0);
     printf("from elsewhere: %lu turns\n", turns);
     CHECK(turns <= 4);
     OK(sw_timer_cancel(wheels, hour));
+}
+
+static struct latch answered = LATCH;
+
+static void answer(void *ctx, const sw_expiry *expiry)
+{
+    fire(ctx, expiry);
+    latch_add(&answered);
+}
+
+static void *questioner(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        OK(sw_timer_start(wheels, i % 3 * MS, answer, NULL, NULL));
+        latch_wait(&answered, i + 1);
+    }
+    return NULL;
+}
+
+/* To and fro: each time the loop sleeps for long, and each time it must wake. */
+static void to_and_fro(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, questioner, NULL) == 0);
+    unsigned long turns = run_until(ROUNDS);
+    CHECK(pthread_join(thread, NULL) == 0);
+    printf("%d to and fro: %lu turns\n", ROUNDS, turns);
+    CHECK(turns <= 3 * ROUNDS);
 }
 
 /* Many at once: in slices of at most 1024, between which the loop turns. */
@@ -189,6 +220,7 @@ static void scenario(const struct loop *loop)
     apart();
     idle();
     from_elsewhere();
+    to_and_fro();
     storm();
     again();
     CHECK(on->refused() == SW_OK);

@@ -38,7 +38,7 @@ public:
     /** What runs the callbacks. */
     using executor_type = boost::asio::posix::stream_descriptor::executor_type;
 
-    /** Of a driven service; at most `budget` callbacks in one handler. */
+    /** Of a driven service (a sw::service's `native()`); at most `budget` callbacks in a handler. */
     asio_shard(const executor_type &executor, sw_service *service, std::uint32_t shard,
                std::size_t budget = 1024)
         : state_(std::make_shared<state>(executor, service, shard, budget))
