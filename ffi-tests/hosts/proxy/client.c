@@ -11,6 +11,7 @@
  *     bulk            gets much and reads it in parts, each T/5, and leaves
  *     leaves-asking   leaves in the middle of its request, after T/2
  *     leaves-reading  leaves in the middle of a response, after T/2
+ *     resets          resets the connection in the middle of its request, at once
  *     rest            is silent, and there when the proxy is told to stop
  *
  * Those that leave must hear of no time-out, though they stay longer than T.
@@ -27,7 +28,7 @@ static const uint64_t PART = 2 << 20;
 
 const char *const behaviour_names[BEHAVIOURS] = {
     "silent", "slow", "hole", "stall", "quiet", "busy",
-    "drip", "bulk", "leaves-asking", "leaves-reading", "rest",
+    "drip", "bulk", "leaves-asking", "leaves-reading", "resets", "rest",
 };
 
 const char *client_expects(enum behaviour behaviour)
@@ -63,10 +64,13 @@ static void over(struct client *client)
     load.open -= 1;
 }
 
+/* Says that it is done, and listens until the proxy has closed, too: so it does not miss the last
+ * words of a time-out that was faster. */
 static void leave(struct client *client)
 {
+    sw_timer_cancel(load.service, client->pace);
     client->left = true;
-    over(client);
+    CHECK(shutdown(client->fd, SHUT_WR) == 0 || errno == ENOTCONN);
 }
 
 /* Text for the proxy, who may have closed the connection; that is heard elsewhere. */
@@ -80,17 +84,15 @@ static void ask(struct client *client, const char *word, unsigned long long byte
 {
     char line[LINE];
     int length = snprintf(line, sizeof line, "%s %llu %u\n", word, bytes, client->id);
-    client->waits_since = now_ns();
+    client->asked = now_ns();
     say(client, line, (size_t)length);
 }
 
-/* The proxy's last words, and when they can have been due at the earliest. */
 static void hear(struct client *client, const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
         if (client->words_length > 0 || text[i] == '!') {
-            if (client->words_length == 0)
-                client->early = now_ns() - client->waits_since < load.timeout_ns;
+            if (client->words_length == 0) client->heard_at = now_ns();
             CHECK(client->words_length < LINE - 1);
             client->words[client->words_length++] = text[i];
         } else {
@@ -98,6 +100,10 @@ static void hear(struct client *client, const char *text, size_t length)
             client->got += 1;
         }
     }
+    /* All that the origin gave has gone through the proxy, which moved its time-out for the last
+     * of it. */
+    if (client->got > 0 && client->got == client->given && client->words_length == 0)
+        client->waits_since = client->given_at;
 }
 
 static void response_goes_on(struct client *client)
@@ -123,11 +129,22 @@ static void listen_to(struct client *client)
     if (got < 0 && errno == EAGAIN) return;
     if (got > 0) {
         hear(client, text, (size_t)got);
-        response_goes_on(client);
+        if (!client->left) response_goes_on(client);
     } else {
         client->refused = true;
         over(client);
     }
+}
+
+/* Is gone without waiting for anything, if the proxy has not been faster. */
+static void reset(struct client *client)
+{
+    const struct linger none = {1, 0};
+    listen_to(client);
+    if (client->fd < 0 || client->words_length > 0) return;
+    CHECK(setsockopt(client->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none) == 0);
+    client->left = true;
+    over(client);
 }
 
 static void connected(struct client *client)
@@ -155,6 +172,10 @@ static void connected(struct client *client)
     case LEAVES_READING:
         ask(client, "drip", 1000);
         after(client, timeout / 2);
+        break;
+    case RESETS:
+        say(client, "ge", 2);
+        reset(client);
         break;
     default: break;
     }

@@ -16,7 +16,8 @@ struct ready {
 
 /* What a client does, and what must become of it: see the table in client.c. */
 enum behaviour {
-    SILENT, SLOW, HOLE, STALL, QUIET, BUSY, DRIP, BULK, LEAVES_ASKING, LEAVES_READING, REST,
+    SILENT, SLOW, HOLE, STALL, QUIET, BUSY, DRIP, BULK, LEAVES_ASKING, LEAVES_READING, RESETS,
+    REST,
     BEHAVIOURS
 };
 
@@ -26,12 +27,15 @@ struct client {
     unsigned id;
     int fd;            /* -1: over */
     sw_timer pace;     /* its next step */
-    uint64_t waits_since; /* the clock before the last thing that may have moved its time-out */
+    uint64_t asked;    /* the clock just before its last request */
+    uint64_t given_at; /* and before the origin last sent something for it */
+    uint64_t given;    /* bytes that the origin has sent for it */
     uint64_t got;      /* bytes of responses */
+    uint64_t waits_since; /* the proxy cannot have begun to wait for it earlier, see `right` */
+    uint64_t heard_at; /* the clock when it heard the last words */
     unsigned steps;
     bool left;         /* it closed the connection by itself, as it should */
     bool refused;      /* the proxy closed it */
-    bool early;        /* the last words came before the time-out can have been due */
     size_t words_length;
     char words[LINE];  /* the proxy's last ones */
 };

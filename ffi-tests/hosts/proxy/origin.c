@@ -2,8 +2,8 @@
  * The origin: answers each request as its word says. "get": at once; "drip": a byte at a time;
  * "stall": all but the last byte.
  *
- * Before it sends it notes the time with the client, for whom the proxy's idle or keep-alive
- * time-out then cannot begin earlier.
+ * What it sends, and when, it notes with the client: when that has arrived there, the proxy's idle
+ * or keep-alive time-out cannot have begun earlier.
  */
 #define _GNU_SOURCE
 
@@ -38,10 +38,12 @@ static bool give(struct visit *visit, uint64_t most)
     static char text[65536];
     memset(text, 'x', sizeof text);
     size_t length = most < sizeof text ? (size_t)most : sizeof text;
-    visit->client->waits_since = now_ns();
+    visit->client->given_at = now_ns();
     ssize_t sent = send(visit->fd, text, length, MSG_NOSIGNAL);
-    if (sent > 0) visit->left -= (uint64_t)sent;
-    return sent > 0;
+    if (sent <= 0) return false;
+    visit->left -= (uint64_t)sent;
+    visit->client->given += (uint64_t)sent;
+    return true;
 }
 
 static void drip(void *ctx, const sw_expiry *expiry)

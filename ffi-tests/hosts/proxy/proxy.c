@@ -158,7 +158,7 @@ static void tell(const char *name, const char *what, uint64_t number)
 /* Adds up what the workers counted; every timer must be accounted for, here and in the library. */
 static void report(struct worker *const *workers, unsigned count, sw_service *service)
 {
-    struct account sum[KINDS], all = {0, 0, 0, 0};
+    struct account sum[KINDS], all = {0, 0, 0, 0, 0};
     uint64_t accepted = 0, timed_out = 0, gone = 0, failed = 0, shut_down = 0;
     uint64_t taken_back = 0, early = 0, stray = 0, held = 0;
     memset(sum, 0, sizeof sum);
@@ -169,6 +169,7 @@ static void report(struct worker *const *workers, unsigned count, sw_service *se
             sum[kind].pushed += worker->accounts[kind].pushed;
             sum[kind].fired += worker->accounts[kind].fired;
             sum[kind].cancelled += worker->accounts[kind].cancelled;
+            sum[kind].unsaid += worker->accounts[kind].unsaid;
         }
         accepted += worker->accepted;
         timed_out += worker->timed_out;
@@ -185,6 +186,7 @@ static void report(struct worker *const *workers, unsigned count, sw_service *se
         tell(kind_names[kind], ".pushed", sum[kind].pushed);
         tell(kind_names[kind], ".fired", sum[kind].fired);
         tell(kind_names[kind], ".cancelled", sum[kind].cancelled);
+        tell(kind_names[kind], ".unsaid", sum[kind].unsaid);
         all.started += sum[kind].started;
         all.fired += sum[kind].fired;
         all.cancelled += sum[kind].cancelled;

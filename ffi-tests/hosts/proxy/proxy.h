@@ -29,6 +29,7 @@ struct account {
     uint64_t pushed;
     uint64_t fired;
     uint64_t cancelled;
+    uint64_t unsaid; /* fired, but the client did not take the last words */
 };
 
 struct session {

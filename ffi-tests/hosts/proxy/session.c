@@ -67,7 +67,8 @@ static void on_timeout(void *ctx, const sw_expiry *expiry)
     while (recv(session->client, worker->buffer, CHUNK, 0) > 0) continue;
     char words[LINE];
     int length = snprintf(words, sizeof words, "!%s\n", kind_names[session->kind]);
-    send(session->client, words, (size_t)length, MSG_NOSIGNAL);
+    if (send(session->client, words, (size_t)length, MSG_NOSIGNAL) != length)
+        worker->accounts[session->kind].unsaid += 1;
     session_end(session, &worker->timed_out);
 }
 
