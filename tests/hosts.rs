@@ -86,19 +86,20 @@ fn proxy(connections: &str, timeout_ms: &str) {
     told.equal("proxy.accepted", &["clients"]);
     told.equal("proxy.shut-down", &["stopped"]);
     told.equal("left", &["proxy.gone", "proxy.request.unsaid"]);
-    // What is excused is excused by a machine that was far too slow.
-    if told.get("excused") == 0 {
+    // On a machine that is far too slow more clients are timed out, and even that adds up.
+    let unsaid = kinds.map(|kind| told.get(&format!("proxy.{kind}.unsaid"))).iter().sum::<u64>();
+    if told.get("excused") + unsaid == 0 {
         told.equal("heard.connect", &["clients.hole"]);
         told.equal("heard.idle", &["clients.stall"]);
         told.equal("heard.keep-alive", &["clients.quiet"]);
-        told.none(&kinds.map(|kind| format!("proxy.{kind}.unsaid")).each_ref().map(|s| &**s));
         let leave = ["busy", "drip", "bulk", "leaves-asking", "leaves-reading", "resets"];
         told.equal("left", &leave.map(|kind| format!("clients.{kind}")).each_ref().map(|s| &**s));
         let rest = told.sum(&["heard.request", "stopped"]);
         assert_eq!(rest, told.sum(&["clients.silent", "clients.slow", "clients.rest"]));
+        told.some(&["proxy.withdrawn"]);
     }
     // And there was something to be seen.
-    told.some(&["proxy.idle.pushed", "proxy.held", "proxy.withdrawn"]);
+    told.some(&["proxy.idle.pushed", "proxy.idle.fired", "proxy.held"]);
 }
 
 #[test]
