@@ -30,6 +30,8 @@ const SEGMENTS: usize = 3;
 
 /// A growing array with stable addresses.
 pub(crate) struct Arena<T: Zeroed> {
+    /// Null, or where the segment would begin if it went back to the index `-FIRST`: an index is then found by
+    /// adding it.
     segments: [AtomicPtr<T>; SEGMENTS],
     /// The first index that was never handed out.
     next: AtomicU32,
@@ -48,11 +50,11 @@ impl<T: Zeroed> Arena<T> {
         }
     }
 
+    /// The segment of an index, and the index counted from `-FIRST`.
     #[inline]
     fn place(index: u32) -> (usize, usize) {
         let shifted = u64::from(index) + (1 << FIRST_BITS);
-        let top = shifted.ilog2();
-        ((top - FIRST_BITS) as usize, (shifted - (1 << top)) as usize)
+        ((shifted.ilog2() - FIRST_BITS) as usize, shifted as usize)
     }
 
     fn length(segment: usize) -> usize {
@@ -62,14 +64,15 @@ impl<T: Zeroed> Arena<T> {
     /// The element, if its segment has been made.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        let (segment, offset) = Self::place(index);
+        let (segment, shifted) = Self::place(index);
         // Acquire: pairs with the Release in `grow`, so that the zeroed memory is seen zeroed.
         let base = self.segments.get(segment)?.load(Ordering::Acquire);
         if base.is_null() {
             return None;
         }
-        // SAFETY: `offset` is below the segment's length, and a segment lives as long as `self`.
-        Some(unsafe { &*base.add(offset) })
+        // SAFETY: the base lies a length before the segment, whose indices, so counted, begin with its length
+        // and end before twice that; a segment lives as long as `self`.
+        Some(unsafe { &*base.wrapping_add(shifted) })
     }
 
     /// An element that is known to have been handed out.
@@ -128,11 +131,12 @@ impl<T: Zeroed> Arena<T> {
     pub(crate) fn give_back(&self, free: &mut Free, mark: impl Fn(&T) -> u32) {
         let mut from = 0;
         while let Some((first, end)) = free.next_run(from) {
-            let (segment, offset) = Self::place(first);
-            let left = (Self::length(segment) - offset).min((end - first) as usize);
+            let (segment, shifted) = Self::place(first);
+            let left = (2 * Self::length(segment) - shifted).min((end - first) as usize);
             from = first + left as u32;
             let base = self.segments[segment].load(Ordering::Acquire);
-            let Some((skipped, count, pages)) = whole_pages(base.wrapping_add(offset), left) else {
+            let Some((skipped, count, pages)) = whole_pages(base.wrapping_add(shifted), left)
+            else {
                 continue;
             };
             let first = first + skipped as u32;
@@ -155,7 +159,7 @@ impl<T: Zeroed> Arena<T> {
         // Release: pairs with the Acquire in `get`.
         let won = self.segments[segment].compare_exchange(
             ptr::null_mut(),
-            fresh.as_ptr(),
+            fresh.as_ptr().wrapping_sub(Self::length(segment)),
             Ordering::Release,
             Ordering::Relaxed,
         );
@@ -184,9 +188,13 @@ fn whole_pages<T>(start: *mut T, count: usize) -> Option<(usize, usize, *mut [u8
 impl<T: Zeroed> Drop for Arena<T> {
     fn drop(&mut self) {
         for (index, segment) in self.segments.iter().enumerate() {
-            if let Some(base) = NonNull::new(segment.load(Ordering::Relaxed)) {
+            let base = segment.load(Ordering::Relaxed);
+            let length = Self::length(index);
+            if !base.is_null()
+                && let Some(first) = NonNull::new(base.wrapping_add(length))
+            {
                 // SAFETY: allocated with this length; `&mut self` says that nobody reads it now.
-                unsafe { release(base, Self::length(index)) };
+                unsafe { release(first, length) };
             }
         }
     }

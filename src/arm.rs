@@ -158,7 +158,12 @@ impl Shard {
             if port.is_owner() {
                 // The reminder first: should the timer not be published, it is a dead one.
                 // SAFETY: the port's thread owns the shard.
-                let filed = unsafe { self.with_core(|core| core.file(record, slot, due.tick)) };
+                let filed = unsafe {
+                    self.with_core(|core| {
+                        core.settle_fresh(&self.slab)?;
+                        core.file(record, slot, due.tick)
+                    })
+                };
                 if let Err(error) = filed {
                     self.unfill(prepared);
                     return Err(error);

@@ -30,10 +30,10 @@ impl Engine {
         self.running()?;
         let set = self.needed_set()?;
         let port = self.port(shard)?;
-        if set.turning.get() != 0 {
+        if set.turning() != 0 {
             return Err(Error::Busy);
         }
-        let mut attached = set.attached.borrow_mut();
+        let mut attached = set.attached(self);
         attached.try_reserve(1).map_err(|_| Error::NoMemory)?;
         let before = attached.contains(&shard.index).then(|| port.is_exclusive());
         if before.is_none() && !shard.own(current_token()) {
@@ -65,12 +65,12 @@ impl Engine {
         self.driven()?;
         let shard = self.shard(shard)?;
         let set = self.needed_set()?;
-        let mut attached = set.attached.borrow_mut();
+        let mut attached = set.attached(self);
         if !attached.contains(&shard.index) {
             let attached = shard.attached.load(Ordering::Acquire);
             return Err(if attached { Error::Busy } else { Error::Invalid });
         }
-        if set.turning.get() != 0 {
+        if set.turning() != 0 {
             return Err(Error::Busy);
         }
         attached.retain(|&index| index != shard.index);
@@ -89,7 +89,7 @@ impl Engine {
         let shard = self.shard(shard)?;
         let set = self.needed_set()?;
         let port = self.port(shard)?;
-        if set.turning.get() != 0 {
+        if set.turning() != 0 {
             return Err(Error::Busy);
         }
         let token = current_token();
@@ -97,9 +97,9 @@ impl Engine {
         if !attached && !shard.own(token) {
             return Err(if shard.gate.is(STOPPED) { Error::Stopped } else { Error::Busy });
         }
-        let poll = Poll { shard, port: &port, set, attached };
+        let poll = Poll { engine: self, shard, port: &port, set, attached };
         port.own.owner.store(true, Ordering::Relaxed);
-        set.turning.set(shard.index + 1);
+        set.set_turning(self, shard.index + 1);
         let turning = Turning::begin(shard, token);
         // Full: partner of the heavy fence in `Gate::close`: either stop sees the turn, or this the gate.
         barrier::full();
@@ -135,6 +135,7 @@ impl Engine {
 
 /// Ownership for one poll.
 struct Poll<'a> {
+    engine: &'a Engine,
     shard: &'a Shard,
     port: &'a Port,
     set: &'a PortSet,
@@ -143,7 +144,7 @@ struct Poll<'a> {
 
 impl Drop for Poll<'_> {
     fn drop(&mut self) {
-        self.set.turning.set(0);
+        self.set.set_turning(self.engine, 0);
         if !self.attached {
             self.port.own.owner.store(false, Ordering::Relaxed);
             self.shard.disown();
@@ -162,7 +163,7 @@ impl Shard {
         }
         // SAFETY: the calling thread owns the shard.
         unsafe { self.take_in_all() };
-        port.own.exclusive.store(exclusive, Ordering::Relaxed);
+        port.own.pass.store(if exclusive { EXCLUSIVE } else { 0 }, Ordering::Relaxed);
         if !exclusive {
             self.gate.open(EXCLUSIVE);
         }
@@ -170,7 +171,7 @@ impl Shard {
 
     /// Ends the ownership of the thread whose port this is.
     pub(crate) fn detach(&self, port: &Port) {
-        port.own.exclusive.store(false, Ordering::Relaxed);
+        port.own.pass.store(0, Ordering::Relaxed);
         port.own.owner.store(false, Ordering::Relaxed);
         self.gate.open(EXCLUSIVE);
         self.attached.store(false, Ordering::Release);

@@ -7,6 +7,7 @@
 //! there, finds another generation when it comes up, or when the owner compacts. The owner
 //! is neither asked nor woken.
 
+use crate::core::Entry;
 use crate::extra::Extra;
 use crate::gate::{Inside, Work};
 use crate::handle::Handle;
@@ -230,7 +231,6 @@ impl Shard {
         word: Word,
     ) -> Result<Ended, Word> {
         let (free, spent) = self.slab.freed(word);
-        let due = self.slab.decode(record, word.offset());
         let drop =
             self.extra_of(record).and_then(|extra| drop_of(extra.drop.load(Ordering::Relaxed)));
         // With a drop to run it is over only after that.
@@ -238,12 +238,9 @@ impl Shard {
         self.swap(port, record, word, next)?;
         self.count_end(port);
         port.own.counters.cancelled.add(1);
-        if let Some(due) = due
-            && port.is_owner()
-            && word.phase() == Phase::Pending
-        {
+        if port.is_owner() && word.phase() == Phase::Pending {
             // SAFETY: the port's thread owns the shard.
-            unsafe { self.unfile(record, slot, due.tick) };
+            unsafe { self.take_back(slot, word) };
         }
         let Some(function) = drop else {
             // SAFETY: the swap to `Free` was won; the rest is the caller's promise.
@@ -254,16 +251,19 @@ impl Shard {
         Ok(Ended(Some(Drop { function, ctx: record.ctx(), slot })))
     }
 
-    /// The owner has cancelled: takes the reminder back if it is the newest, and otherwise now and then
-    /// drops those that are dead.
+    /// The owner has cancelled: takes the timer back if it is the newest, and otherwise now and then drops
+    /// reminders that are dead.
     ///
     /// # Safety
     /// The calling thread owns the shard.
-    unsafe fn unfile(&self, record: &Record, slot: u32, tick: u64) {
+    #[inline(always)]
+    pub(crate) unsafe fn take_back(&self, slot: u32, word: Word) {
+        let entry = Entry::new(slot, word.generation());
         // SAFETY: the caller's promise.
         unsafe {
-            self.with_core(|core| core.unfile(record, slot, tick));
-            self.tidy_if_stirred();
+            if !self.with_core(|core| core.take_back(entry)) {
+                self.tidy_if_stirred();
+            }
         }
     }
 

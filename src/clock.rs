@@ -43,6 +43,10 @@ impl Clock {
     /// costs a sixth of an exact one.
     #[inline]
     pub(crate) fn now_for(&self, deadline_ns: u64) -> u64 {
+        if self.is_manual() { self.now() } else { self.real_now_for(deadline_ns) }
+    }
+
+    fn real_now_for(&self, deadline_ns: u64) -> u64 {
         if self.kind == ClockKind::Monotonic {
             let coarse_ns = monotonic_coarse_ns();
             if deadline_ns > coarse_ns.saturating_add(COARSE_LAG_NS) {

@@ -4,6 +4,7 @@
 //! its attached thread, or the thread that polls it. No function of the host runs while it is
 //! borrowed.
 
+use crate::fresh::Fresh;
 use crate::handle::GENERATION_BITS;
 use crate::record::Record;
 use crate::slab::Slab;
@@ -11,7 +12,7 @@ use crate::status::Error;
 use crate::sys::prefetch::{prefetch_read, prefetch_write};
 use crate::ticks::NEVER_TICK;
 use crate::wheel::{Batch, Look, NoMemory, Records, Reminder, Wheel};
-use crate::word::Phase;
+use crate::word::{Offset, Phase};
 use std::collections::VecDeque;
 
 /// Reminders that one turn moves in cascades before it looks at the inboxes again, and that one
@@ -19,7 +20,7 @@ use std::collections::VecDeque;
 pub(crate) const SLICE: usize = if cfg!(debug_assertions) { 256 } else { 8_192 };
 
 /// An entry of an inbox.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry(u64);
 
 impl Entry {
@@ -58,6 +59,7 @@ impl From<NoMemory> for Error {
 /// See the head of this file.
 pub(crate) struct Core {
     pub(crate) wheel: Wheel,
+    fresh: Fresh,
     /// Reminders of timers that were due when they were filed, in the order of filing.
     pub(crate) ready: VecDeque<Reminder>,
     /// Reminders of one tick that have been collected and not looked at yet.
@@ -87,6 +89,7 @@ impl Core {
         wheel.start_at(tick);
         Core {
             wheel,
+            fresh: Fresh::new(),
             ready: VecDeque::new(),
             batch: Batch::new(),
             ready_now: 0,
@@ -135,6 +138,27 @@ impl Core {
         Ok(())
     }
 
+    /// Notes a timer that is about to be started on this thread; its reminder is filed by `settle_fresh`. False:
+    /// no memory.
+    #[inline(always)]
+    pub(crate) fn note_fresh(&mut self, slab: &Slab, entry: Entry) -> bool {
+        self.fresh.push(entry) || self.settle_fresh(slab).is_ok() && self.fresh.push(entry)
+    }
+
+    /// Files the reminders of the newest timers, those that have not ended yet. What there is no memory for
+    /// stays.
+    pub(crate) fn settle_fresh(&mut self, slab: &Slab) -> Result<(), Error> {
+        if self.fresh.is_empty() { Ok(()) } else { self.settle_some_fresh(slab) }
+    }
+
+    #[inline(never)]
+    fn settle_some_fresh(&mut self, slab: &Slab) -> Result<(), Error> {
+        let mut fresh = std::mem::replace(&mut self.fresh, Fresh::new());
+        let all = fresh.settle(|entry| self.take_in(slab, entry).is_ok());
+        self.fresh = fresh;
+        if all { Ok(()) } else { Err(Error::NoMemory) }
+    }
+
     #[inline]
     fn filed(&mut self, record: &Record, tag: u16) {
         record.set_tag(tag);
@@ -174,8 +198,18 @@ impl Core {
 
     /// Makes sure that `count` reminders can be put with those that are due at once. `file` asks for
     /// one more than it uses, which leaves room for one `file_surely` at any time.
+    #[inline]
     pub(crate) fn reserve_ready(&mut self, count: usize) -> Result<(), Error> {
+        if self.ready.capacity() - self.ready.len() >= count {
+            return Ok(());
+        }
         self.ready.try_reserve(count).map_err(|_| Error::NoMemory)
+    }
+
+    /// Can one reminder be put with those that are due at once, and one more?
+    #[inline(always)]
+    pub(crate) fn has_room_for_ready(&self) -> bool {
+        self.ready.capacity() - self.ready.len() >= 2
     }
 
     /// Would `take_in` do anything with this entry?
@@ -192,24 +226,24 @@ impl Core {
         if word.generation() != entry.generation() || word.phase() != Phase::Pending {
             return Ok(());
         }
-        match slab.decode(record, word.offset()) {
-            Some(due) => self.file(record, entry.slot(), due.tick),
+        match slab.tick_of(record, word.offset()) {
+            Some(tick) => self.file(record, entry.slot(), tick),
             None => Ok(()),
         }
     }
 
-    /// Takes back the reminder of a timer that has just been cancelled, if it is the newest of its
-    /// bucket; otherwise it is dead from now on.
-    #[inline]
-    pub(crate) fn unfile(&mut self, record: &Record, slot: u32, tick: u64) {
-        if tick == NEVER_TICK || !self.wheel.unfile(slot, record.tag().into(), tick) {
-            self.stirred += 1;
-        }
+    /// A timer has been cancelled on this thread: it is taken back if it is the newest; otherwise its reminder is
+    /// dead from now on, and the answer is false.
+    #[inline(always)]
+    pub(crate) fn take_back(&mut self, entry: Entry) -> bool {
+        let taken = self.fresh.take_back(entry);
+        self.stirred += usize::from(!taken);
+        taken
     }
 
-    /// Is something due that has been collected already?
+    /// Is something to be looked at that is not in the wheel?
     pub(crate) fn has_due(&self) -> bool {
-        !self.batch.is_empty() || !self.ready.is_empty()
+        !self.batch.is_empty() || !self.ready.is_empty() || !self.fresh.is_empty()
     }
 
     /// How many have been collected already, live and dead.
@@ -221,6 +255,9 @@ impl Core {
     /// visits keep ahead of what has been filed or has died since the last time.
     pub(crate) fn compact(&mut self, slab: &Slab, live: usize, empty: bool) {
         let mut work = SLICE + 4 * std::mem::take(&mut self.stirred);
+        if empty {
+            self.fresh.clear();
+        }
         if empty && !self.has_due() {
             self.wheel.clear();
             self.compacting = false;
@@ -229,7 +266,7 @@ impl Core {
         }
         // In a turn those that were due when it began are counted, so they stay.
         if self.horizon == 0 && self.ready.len() > self.prune_at {
-            self.ready.retain(|&reminder| slab.look(reminder) != Look::Dead);
+            self.ready.retain(|&reminder| slab.lives(reminder));
             self.prune_at = COMPACT_FROM.max(2 * self.ready.len());
         }
         if !self.compacting {
@@ -289,16 +326,22 @@ pub(crate) fn is_newest(record: &Record, slot: u32, reminder: Reminder) -> bool 
 
 impl Records for Slab {
     fn look(&self, reminder: Reminder) -> Look {
-        let record = self.at(reminder.slot());
-        let word = record.word();
-        let waits = matches!(word.phase(), Phase::Pending | Phase::Queued);
-        if !waits || !is_newest(record, reminder.slot(), reminder) {
+        if !self.lives(reminder) {
             return Look::Dead;
         }
-        match self.decode(record, word.offset()) {
-            Some(due) if due.tick != NEVER_TICK => Look::At(due.tick),
+        let record = self.at(reminder.slot());
+        match self.tick_of(record, record.word().offset()) {
+            Some(tick) if tick != NEVER_TICK => Look::At(tick),
             _ => Look::Dead,
         }
+    }
+
+    #[inline]
+    fn lives(&self, reminder: Reminder) -> bool {
+        let record = self.at(reminder.slot());
+        let word = record.word();
+        let comes = word.waits() && word.offset() != Offset::NEVER;
+        comes && is_newest(record, reminder.slot(), reminder)
     }
 
     fn prefetch(&self, reminder: Reminder) {

@@ -8,9 +8,11 @@ use crate::arm::{Prepared, check};
 use crate::cancel::is_dropping;
 use crate::clock::Clock;
 use crate::config::{Config, Mode};
+use crate::doors::{ANY, Doors};
 use crate::gate::{EXCLUSIVE, Work};
 use crate::handle::{GENERATION_MASK, Handle};
 use crate::queue::QueueInner;
+use crate::record::pointer_of;
 use crate::reset::To;
 use crate::shard::Shard;
 use crate::status::{Error, Outcome};
@@ -19,8 +21,9 @@ use crate::sync::{AtomicU32, Ordering, ProcessWide, fence};
 use crate::sys::memory::boxed;
 use crate::sys::{affinity, barrier, call::drop_host, fork, random, thread};
 use crate::ticks::NEVER_TICK;
-use crate::types::{Event, NEVER, SHARD_ANY, Spec};
+use crate::types::{Callback, Event, NEVER, SHARD_ANY, Spec};
 use crate::worker::Lifecycle;
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// See the head of this file.
@@ -32,6 +35,7 @@ pub struct Engine {
     clock: Clock,
     shards: Box<[Shard]>,
     homes: AtomicU32,
+    pub(crate) doors: Doors,
     pub(crate) lifecycle: Lifecycle,
     /// Queues that are being freed now.
     closing: AtomicU32,
@@ -79,6 +83,7 @@ impl Engine {
     pub(crate) fn build(config: &Config, uses: u32) -> Result<Arc<Engine>, Error> {
         barrier::init();
         let mark = fork::mark().map_err(crate::sys::errno::system)?;
+        let doors = Doors::new().map_err(crate::sys::errno::system)?;
         let first_generation = random::random_u64() as u32 & GENERATION_MASK;
         let clock = Clock::new(config.clock);
         let now_ns = clock.now();
@@ -95,6 +100,7 @@ impl Engine {
             clock,
             shards,
             homes: AtomicU32::new(0),
+            doors,
             lifecycle: Lifecycle::new(),
             closing: AtomicU32::new(0),
             stuck: OnceLock::new(),
@@ -173,6 +179,44 @@ impl Engine {
     }
 
     // ----------------------------------------------------------------- timers
+
+    /// Starts a one-shot with nothing but a deadline. As `arm`.
+    ///
+    /// # Errors
+    /// As `arm`.
+    ///
+    /// # Safety
+    /// As `arm`.
+    #[inline(always)]
+    pub(crate) unsafe fn arm_plain(
+        &self,
+        to: To,
+        callback: Callback,
+        ctx: *mut c_void,
+        out: *mut u64,
+    ) -> Result<(), Error> {
+        let pointer = pointer_of(Some(callback));
+        if let Some(port) = self.door(ANY)
+            // SAFETY: the port is this thread's; the rest is the caller's promise.
+            && unsafe { port.shard().arm_plain(port, &self.clock, to, pointer, ctx, out) }
+        {
+            return Ok(());
+        }
+        let callback = Some(callback);
+        // SAFETY: the caller's promise.
+        unsafe { self.arm_plain_slowly(&Spec { callback, ctx, ..to.spec() }, out) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn arm_plain_slowly(&self, spec: &Spec, out: *mut u64) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.arm(spec, out) };
+        if result.is_ok() {
+            self.open_any();
+        }
+        result
+    }
 
     /// Starts a timer. `out`, if not null, is written before the callback can run, and only on success.
     /// On refusal, whatever the reason, the spec's drop has run.
@@ -301,8 +345,21 @@ impl Engine {
     ///
     /// # Errors
     /// `Invalid` (no such handle can be), `Stopped`, `Busy`, `Forked`.
-    #[inline]
+    #[inline(always)]
     pub fn cancel(&self, timer: u64) -> Result<Outcome, Error> {
+        let handle = Handle::unpack(timer);
+        if let Some(port) = self.door(handle.shard)
+            // SAFETY: the port is this thread's.
+            && unsafe { port.shard().cancel_plain(port, handle) }
+        {
+            return Ok(Outcome::Done);
+        }
+        self.cancel_slowly(timer)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cancel_slowly(&self, timer: u64) -> Result<Outcome, Error> {
         self.alive()?;
         let (shard, handle) = self.find(timer)?;
         let port = self.port(shard)?;
@@ -380,8 +437,20 @@ impl Engine {
         self.reset(timer, To::Deadline(deadline_ns))
     }
 
-    #[inline]
+    #[inline(always)]
     fn reset(&self, timer: u64, to: To) -> Result<Outcome, Error> {
+        let handle = Handle::unpack(timer);
+        if let Some(port) = self.door(handle.shard)
+            // SAFETY: the port is this thread's.
+            && unsafe { port.shard().put_off_plain(port, &self.clock, handle, to) }
+        {
+            return Ok(Outcome::Done);
+        }
+        self.reset_slowly(timer, to)
+    }
+
+    #[inline(never)]
+    fn reset_slowly(&self, timer: u64, to: To) -> Result<Outcome, Error> {
         self.alive()?;
         let (shard, handle) = self.find(timer)?;
         let port = self.port(shard)?;

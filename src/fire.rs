@@ -26,6 +26,7 @@ impl Turn<'_> {
     ///
     /// # Safety
     /// The calling thread owns the shard; the reminder came from its core.
+    #[inline(never)]
     pub(crate) unsafe fn serve(&self, reminder: Reminder) -> Result<Served, Error> {
         let slab = &self.shard.slab;
         let slot = reminder.slot();
@@ -193,7 +194,7 @@ impl Turn<'_> {
     }
 
     /// Runs the callback, and tells the host if it took long.
-    fn call(&self, callback: *mut c_void, ctx: *mut c_void, expiry: &Expiry) {
+    pub(crate) fn call(&self, callback: *mut c_void, ctx: *mut c_void, expiry: &Expiry) {
         let shard = self.shard;
         let Some(callback) = callback_of(callback) else { return };
         self.note_lateness(expiry.deadline_ns);
@@ -225,7 +226,12 @@ impl Turn<'_> {
     ///
     /// # Safety
     /// The calling thread owns the shard, has just run the callback, and has reserved room in `ready`.
-    unsafe fn settle(&self, record: &Record, slot: u32, periodic: Option<(&Extra, Offset)>) {
+    pub(crate) unsafe fn settle(
+        &self,
+        record: &Record,
+        slot: u32,
+        periodic: Option<(&Extra, Offset)>,
+    ) {
         let shard = self.shard;
         loop {
             let word = record.word();

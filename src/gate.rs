@@ -116,6 +116,18 @@ impl Gate {
         }
     }
 
+    /// Goes in if no more is closed than `pass` says: `EXCLUSIVE` for an exclusive owner, otherwise nothing. For
+    /// who has come through one of the `doors`.
+    #[inline(always)]
+    pub(crate) fn pass<'a>(&self, busy: &'a Busy, work: Work, pass: u32) -> Option<Inside<'a>> {
+        busy.set(work);
+        let inside = Inside(busy);
+        // The light half, as in `enter`.
+        barrier::bar_to_the_compiler();
+        // Acquire: as in `enter`.
+        (self.0.load(Ordering::Acquire) == pass).then_some(inside)
+    }
+
     /// Closes the gate; the caller then settles each port. False if that bit was set already.
     pub(crate) fn close(&self, bit: u32) -> bool {
         // AcqRel: one closer at a time wins a bit, and sees what the last one did.

@@ -198,6 +198,16 @@ impl Inbox {
         Ok(())
     }
 
+    /// Is there room for a push without `reserve`?
+    ///
+    /// # Safety
+    /// The caller is the producer.
+    #[inline(always)]
+    pub(crate) unsafe fn has_room(&self) -> bool {
+        // SAFETY: the caller is the producer.
+        self.producer.with(|producer| unsafe { (*producer).used } < BLOCK)
+    }
+
     /// Adds an entry; true when this was the last of a block, a good moment to ask whether too
     /// much lies here.
     ///

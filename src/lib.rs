@@ -104,10 +104,11 @@
 //!
 //! | to see | read |
 //! |---|---|
+//! | the short way of most calls | `doors`, `plain` |
 //! | where a start goes | `arm`, `port`, `slab`, `record`, `inbox`, `alarm` |
 //! | where a cancel goes | `handle`, `word`, `record`, `cancel`, `slab` |
 //! | where a reset goes | `reset`, `word`, `ticks` |
-//! | how a timer fires | `turn`, `wheel`, `core`, `fire` |
+//! | how a timer fires | `turn`, `fresh`, `wheel`, `core`, `fire` |
 //! | who sleeps, and who wakes whom | `alarm`, `worker`, `wait` |
 //! | how a thread is kept out, and how it stops | `gate`, `attach`, `worker` |
 //! | queues | `queue`, `lane` |
@@ -131,12 +132,14 @@ mod clock;
 mod closure;
 mod config;
 mod core;
+mod doors;
 mod driven;
 mod engine;
 mod events;
 mod exposition;
 mod extra;
 mod fire;
+mod fresh;
 mod gate;
 mod handle;
 mod histogram;
@@ -145,6 +148,7 @@ mod inbox;
 mod lane;
 #[cfg(all(loom, test))]
 mod models;
+mod plain;
 mod port;
 mod queue;
 mod record;

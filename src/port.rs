@@ -12,9 +12,10 @@
 
 use crate::gate::Busy;
 use crate::inbox::Inbox;
+use crate::shard::Shard;
 use crate::slab::{MAGAZINE, Slab};
 use crate::status::Error;
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::tally::Number;
 use crossbeam_utils::CachePadded;
 
@@ -83,8 +84,8 @@ pub(crate) struct Own {
     /// Set while the port's thread owns the shard: its worker, its attached thread, or the thread
     /// that polls it now.
     pub(crate) owner: AtomicBool,
-    /// Set while it owns the shard exclusively.
-    pub(crate) exclusive: AtomicBool,
+    /// What of the gate this thread passes: `EXCLUSIVE` while it owns the shard so, otherwise nothing.
+    pub(crate) pass: AtomicU32,
     /// Credits at hand.
     pub(crate) credits: Count,
     /// Credits that this thread's cancels and firings have given back, ever.
@@ -97,6 +98,7 @@ pub(crate) struct Own {
 
 /// See the head of this file.
 pub(crate) struct Port {
+    shard: *const Shard,
     pub(crate) own: CachePadded<Own>,
     /// How many of `freed` have been taken. Written by any thread that runs out of credits.
     freed_taken: CachePadded<AtomicU64>,
@@ -112,13 +114,14 @@ unsafe impl Send for Port {}
 unsafe impl Sync for Port {}
 
 impl Port {
-    /// A port that its maker has claimed.
-    pub(crate) fn new() -> Port {
+    /// A port of this shard that its maker has claimed.
+    pub(crate) fn new(shard: *const Shard) -> Port {
         Port {
+            shard,
             own: CachePadded::new(Own {
                 busy: Busy::new(),
                 owner: AtomicBool::new(false),
-                exclusive: AtomicBool::new(false),
+                pass: AtomicU32::new(0),
                 credits: Count::default(),
                 freed: AtomicU64::new(0),
                 counters: Counters::default(),
@@ -130,6 +133,13 @@ impl Port {
             claimed: AtomicBool::new(true),
             next: AtomicPtr::new(std::ptr::null_mut()),
         }
+    }
+
+    /// The port's shard.
+    #[inline(always)]
+    pub(crate) fn shard(&self) -> &Shard {
+        // SAFETY: a port lives as long as its shard, which made it.
+        unsafe { &*self.shard }
     }
 
     /// Claims a port that a thread has left.
@@ -161,9 +171,53 @@ impl Port {
         self.own.owner.load(Ordering::Relaxed)
     }
 
+    /// What of the gate this thread passes.
+    #[inline(always)]
+    pub(crate) fn pass(&self) -> u32 {
+        self.own.pass.load(Ordering::Relaxed)
+    }
+
     #[inline]
     pub(crate) fn is_exclusive(&self) -> bool {
-        self.own.exclusive.load(Ordering::Relaxed)
+        self.own.pass.load(Ordering::Relaxed) != 0
+    }
+
+    /// The slot that `take_next_slot` takes, if one is at hand.
+    ///
+    /// # Safety
+    /// The caller has claimed this port, here and in the three functions below.
+    #[inline(always)]
+    pub(crate) unsafe fn next_slot(&self) -> Option<u32> {
+        self.own.slots.with(|slots| {
+            // SAFETY: the caller has claimed the port.
+            let slots = unsafe { &*slots };
+            slots.slots.get(slots.count.wrapping_sub(1)).copied()
+        })
+    }
+
+    /// Takes the slot that `next_slot` has shown.
+    #[inline(always)]
+    pub(crate) unsafe fn take_next_slot(&self) {
+        // SAFETY: the caller has claimed the port.
+        self.own.slots.with_mut(|slots| unsafe { (*slots).count -= 1 });
+    }
+
+    /// Is there room for a free slot?
+    #[inline(always)]
+    pub(crate) unsafe fn has_room_for_slot(&self) -> bool {
+        // SAFETY: the caller has claimed the port.
+        self.own.slots.with(|slots| unsafe { (*slots).count } < 2 * MAGAZINE)
+    }
+
+    /// Keeps a free slot, which the caller owns, for a start to come; there is room for it.
+    #[inline(always)]
+    pub(crate) unsafe fn keep_slot(&self, slot: u32) {
+        self.own.slots.with_mut(|slots| {
+            // SAFETY: the caller has claimed the port.
+            let slots = unsafe { &mut *slots };
+            slots.slots[slots.count] = slot;
+            slots.count += 1;
+        });
     }
 
     /// Takes a free slot.
@@ -200,6 +254,12 @@ impl Port {
             slots.slots[slots.count] = slot;
             slots.count += 1;
         });
+    }
+
+    /// The credits at hand.
+    #[inline(always)]
+    pub(crate) fn credits(&self) -> u64 {
+        self.own.credits.get()
     }
 
     /// Spends a credit that is at hand.
@@ -279,7 +339,7 @@ mod tests {
 
     #[test]
     fn lines_of_different_writers_are_apart() {
-        let port = Port::new();
+        let port = Port::new(std::ptr::null());
         let own = std::ptr::from_ref(&*port.own) as usize;
         let taken = std::ptr::from_ref(&*port.freed_taken) as usize;
         let inbox = std::ptr::from_ref(&port.inbox) as usize;
@@ -291,7 +351,7 @@ mod tests {
 
     #[test]
     fn credits_come_back_once() {
-        let port = Port::new();
+        let port = Port::new(std::ptr::null());
         assert!(!port.spend());
         port.free_credits(5);
         assert_eq!(port.take_freed(3), 3);

@@ -47,6 +47,18 @@ impl Kind {
         Kind(origin | if extra { EXTRA_BIT } else { 0 } | if exact { EXACT_BIT } else { 0 })
     }
 
+    /// The kind of a plain timer that is started around `tick`, as a number.
+    pub(crate) fn plain_bits(tick: u64) -> u16 {
+        Kind::new(tick, false, false).0
+    }
+
+    /// The kind of a plain timer with that number, and the offset of a tick, if it is near enough.
+    #[inline(always)]
+    pub(crate) fn plain(bits: u16, tick: u64) -> Option<(Kind, Offset)> {
+        let offset = tick.checked_sub(u64::from(bits) << ORIGIN_SHIFT)?;
+        Some((Kind(bits), Offset::near(offset)?))
+    }
+
     /// Must word and exact deadline never part?
     #[inline]
     pub(crate) fn is_exact(self) -> bool {

@@ -10,15 +10,18 @@ use crate::core::{Core, Entry};
 use crate::gate::{COLLECTING, Gate, Work};
 use crate::handle::{GENERATION_BITS, Handle};
 use crate::port::Port;
+use crate::record::Kind;
 use crate::slab::Slab;
 use crate::status::Error;
 use crate::sync::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, leaves_out_upkeep,
+    AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, UnsafeCell, leaves_out_upkeep,
 };
 use crate::sys::barrier;
 use crate::sys::futex::WaitWord;
 use crate::tally::{Tally, Woken};
 use crate::ticks::Ticks;
+use crate::types::NEVER;
+use crate::word::Offset;
 use crossbeam_utils::CachePadded;
 use std::ptr;
 
@@ -38,6 +41,10 @@ pub(crate) struct Shard {
     pub(crate) hooks: Hooks,
     pub(crate) slab: Slab,
     ports: AtomicPtr<Port>,
+    /// The kind of a plain timer that is started now, or some turns ago: the owner writes it.
+    plain: AtomicU16,
+    /// No plain timer has a deadline beyond this one: so the exact deadline fits in a record.
+    plain_end_ns: u64,
     pub(crate) gate: CachePadded<Gate>,
     pub(crate) alarm: CachePadded<Alarm>,
     /// The owner is to give back what memory it can.
@@ -88,6 +95,8 @@ impl Shard {
             hooks: config.hooks,
             slab: Slab::new(ticks, first_generation, uses),
             ports: AtomicPtr::new(ptr::null_mut()),
+            plain: AtomicU16::new(Kind::plain_bits(ticks.reached(now_ns))),
+            plain_end_ns: if ticks.always_fits_low() { NEVER - 1 } else { 0 },
             gate: CachePadded::new(Gate::new()),
             alarm: CachePadded::new(Alarm::new(config.mode == Mode::Threaded, ticks)),
             trim_wanted: AtomicBool::new(false),
@@ -120,6 +129,29 @@ impl Shard {
         Handle { shard: self.index, slot, generation }.pack()
     }
 
+    /// The kind of a plain timer that is started now, and its offset, if it is near enough. Offsets count from an
+    /// origin that the clock had reached when the owner last looked.
+    #[inline(always)]
+    pub(crate) fn plain_at(&self, tick: u64) -> Option<(Kind, Offset)> {
+        // Relaxed: any that was right once will do.
+        Kind::plain(self.plain.load(Ordering::Relaxed), tick)
+    }
+
+    /// When a deadline that lies after now is due, if a record holds it beside a plain timer's word.
+    #[inline(always)]
+    pub(crate) fn tick_ahead(&self, deadline_ns: u64, now_ns: u64) -> Option<u64> {
+        let ahead = deadline_ns > now_ns && deadline_ns <= self.plain_end_ns;
+        ahead.then(|| self.ticks.ceil(deadline_ns))
+    }
+
+    /// The owner's turn has reached a tick.
+    pub(crate) fn note_origin(&self, tick: u64) {
+        let bits = Kind::plain_bits(tick);
+        if bits != self.plain.load(Ordering::Relaxed) {
+            self.plain.store(bits, Ordering::Relaxed);
+        }
+    }
+
     // ------------------------------------------------------------------ ports
 
     /// Each port that was ever made.
@@ -139,7 +171,7 @@ impl Shard {
         if let Some(port) = self.ports().find(|port| port.claim()) {
             return Ok(port);
         }
-        let port = allocate_port().ok_or(Error::NoMemory)?;
+        let port = allocate_port(self).ok_or(Error::NoMemory)?;
         let mut head = self.ports.load(Ordering::Relaxed);
         loop {
             // SAFETY: just made; shared from the exchange on.
@@ -371,7 +403,7 @@ impl Shard {
 
 const _: () = assert!(GENERATION_BITS == 27);
 
-fn allocate_port() -> Option<*mut Port> {
+fn allocate_port(shard: &Shard) -> Option<*mut Port> {
     let layout = std::alloc::Layout::new::<Port>();
     // SAFETY: a port is not of size zero.
     let place = unsafe { std::alloc::alloc(layout) }.cast::<Port>();
@@ -379,7 +411,7 @@ fn allocate_port() -> Option<*mut Port> {
         return None;
     }
     // SAFETY: fresh memory of a port's layout.
-    unsafe { place.write(Port::new()) };
+    unsafe { place.write(Port::new(shard)) };
     Some(place)
 }
 

@@ -204,6 +204,16 @@ impl Slab {
         self.extras.note(due).map(Offset::far)
     }
 
+    /// The tick that a word of this record says, or `None` when nothing is armed.
+    #[inline]
+    pub(crate) fn tick_of(&self, record: &Record, offset: Offset) -> Option<u64> {
+        if offset.is_near() {
+            Some(record.kind().tick(offset))
+        } else {
+            self.decode(record, offset).map(|due| due.tick)
+        }
+    }
+
     /// What a word of this record says, or `None` when nothing is armed.
     #[inline]
     pub(crate) fn decode(&self, record: &Record, offset: Offset) -> Option<Due> {

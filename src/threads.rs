@@ -1,18 +1,19 @@
 //! What a thread keeps of each service that it uses: its ports, its home shard, the shards that it
 //! owns, and the turn that it runs.
 //!
-//! Ground rules: all of it is the thread's own. The set that was used last is remembered, so that
-//! finding a port costs two loads. When the thread ends, its shards are detached and its ports go back. A
+//! Ground rules: all of it is the thread's own. Most calls do not come here, but find their port through one of
+//! the `doors`, which are opened here. When the thread ends, its shards are detached and its ports go back. A
 //! call that comes later still, from another thread-local's destructor, borrows a port for as long as it
 //! takes.
 
 use crate::arm::Prepared;
+use crate::doors::ANY;
 use crate::engine::Engine;
 use crate::port::Port;
 use crate::shard::Shard;
 use crate::status::Error;
 use crate::sys::memory::{boxed, boxed_slice};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::ops::Deref;
 use std::ptr;
 use std::sync::Weak;
@@ -25,9 +26,9 @@ pub(crate) struct PortSet {
     /// Where this thread's timers go when it does not say, once it has started one.
     home: Cell<Option<u32>>,
     /// The shards that this thread is attached to, the last one last.
-    pub(crate) attached: RefCell<Vec<u32>>,
+    attached: RefCell<Vec<u32>>,
     /// One more than the shard whose turn this thread runs, or 0.
-    pub(crate) turning: Cell<u32>,
+    turning: Cell<u32>,
     /// Room for the timers of a batch while it is being prepared.
     pub(crate) batch: RefCell<Vec<(u32, Prepared)>>,
 }
@@ -134,19 +135,68 @@ impl Engine {
             }
             let port = shard.claim_port()?;
             set.ports[shard.index as usize].set(port);
+            // SAFETY: closed when the set goes, before the port is given up.
+            unsafe { self.doors.open(shard.index, port) };
             return Ok(PortRef::Kept(port));
         }
         shard.claim_port().map(|port| PortRef::Lent(port, shard))
     }
 
+    /// This thread's port of the shard with that number, or behind the door `ANY`, if a short way leads
+    /// there.
+    #[inline(always)]
+    pub(crate) fn door(&self, code: u32) -> Option<&Port> {
+        if cfg!(loom) { self.model_door(code) } else { self.doors.find(code) }
+    }
+
+    /// The same for a model, which has no table.
+    fn model_door(&self, code: u32) -> Option<&Port> {
+        let set = self.set()?;
+        let index = if code == ANY { set.own_shard().or(set.home.get())? } else { code };
+        // SAFETY: ports live as long as their shard, which lives as long as `self`.
+        unsafe { set.ports.get(index as usize)?.get().as_ref() }
+    }
+
+    /// Opens the door to where this thread's timers go when it does not say.
+    pub(crate) fn open_any(&self) {
+        let Some(set) = self.set() else { return };
+        let Some(index) = set.own_shard().or(set.home.get()) else { return };
+        // SAFETY: ports live as long as their shard.
+        if let Some(port) = unsafe { set.ports[index as usize].get().as_ref() } {
+            // SAFETY: closed when another shard takes its place, and when the set goes.
+            unsafe { self.doors.open(ANY, port) };
+        }
+    }
+
     /// One more than the shard whose turn of this service the calling thread runs, or 0.
     #[inline]
     pub(crate) fn turning(&self) -> u32 {
-        self.set().map_or(0, |set| set.turning.get())
+        self.set().map_or(0, |set| set.turning())
     }
 }
 
 impl PortSet {
+    /// One more than the shard whose turn this thread runs, or 0.
+    #[inline]
+    pub(crate) fn turning(&self) -> u32 {
+        self.turning.get()
+    }
+
+    /// A turn of this thread begins (one more than the shard), or ends (0).
+    pub(crate) fn set_turning(&self, engine: &Engine, turning: u32) {
+        let before = self.own_shard();
+        self.turning.set(turning);
+        if self.own_shard() != before {
+            engine.doors.close(ANY);
+        }
+    }
+
+    /// The shards that this thread is attached to, to be changed.
+    pub(crate) fn attached(&self, engine: &Engine) -> RefMut<'_, Vec<u32>> {
+        engine.doors.close(ANY);
+        self.attached.borrow_mut()
+    }
+
     /// The shard that this thread owns: the one whose turn it runs, or the one it attached to
     /// last.
     #[inline]
@@ -176,7 +226,9 @@ impl Drop for PortSet {
             }
         });
         let Some(engine) = self.engine.upgrade() else { return };
+        engine.doors.close(ANY);
         for (shard, port) in engine.shards().iter().zip(&self.ports) {
+            engine.doors.close(shard.index);
             // SAFETY: ports live as long as their shard, which the upgraded reference keeps.
             let Some(port) = (unsafe { port.get().as_ref() }) else { continue };
             if self.attached.borrow().contains(&shard.index) {

@@ -20,23 +20,45 @@ pub(crate) struct Due {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticks {
     tick_ns: u64,
+    /// For division by a product: see `floor`.
+    factor: u64,
+    shift: u32,
 }
 
 impl Ticks {
     pub(crate) fn new(tick_ns: u64) -> Ticks {
-        Ticks { tick_ns }
+        debug_assert!(tick_ns >= 2);
+        // 2^(64 + shift + 1) / tick_ns, rounded up. It has 65 bits; the highest is left out.
+        let shift = (tick_ns - 1).ilog2();
+        let whole = ((1u128 << (shift + 1)) - u128::from(tick_ns)) << 64;
+        Ticks { tick_ns, factor: (whole / u128::from(tick_ns) + 1) as u64, shift }
+    }
+
+    /// `ns / tick_ns`, without a division. (Granlund and Montgomery, "Division by invariant integers using
+    /// multiplication", 1994, figure 4.1.)
+    #[inline]
+    fn floor(self, ns: u64) -> u64 {
+        let high = ((u128::from(self.factor) * u128::from(ns)) >> 64) as u64;
+        (high + ((ns - high) >> 1)) >> self.shift
+    }
+
+    /// Does the distance of a deadline from its tick always fit in 32 bits?
+    #[inline]
+    pub(crate) fn always_fits_low(self) -> bool {
+        self.tick_ns <= 1 << 31
     }
 
     /// The tick that a clock at `now_ns` has reached. A clock at its end has reached every tick
     /// that a deadline can be rounded up to.
     #[inline]
     pub(crate) fn reached(self, now_ns: u64) -> u64 {
-        if now_ns == NEVER { self.ceil(NEVER) } else { now_ns / self.tick_ns }
+        if now_ns == NEVER { self.ceil(NEVER) } else { self.floor(now_ns) }
     }
 
+    /// The tick of a deadline that comes, if the clock stands before it.
     #[inline]
-    fn ceil(self, ns: u64) -> u64 {
-        ns.div_ceil(self.tick_ns)
+    pub(crate) fn ceil(self, ns: u64) -> u64 {
+        if ns == 0 { 0 } else { self.floor(ns - 1) + 1 }
     }
 
     /// When a timer with this deadline is due, if the clock stands before it.
@@ -114,6 +136,22 @@ mod tests {
         assert_eq!(ticks.due(NEVER).tick, NEVER_TICK);
         assert!(ticks.reached(NEVER) >= ticks.due(NEVER - 1).tick);
         assert!(ticks.reached(NEVER) < NEVER_TICK);
+    }
+
+    #[test]
+    fn products_divide() {
+        let lengths = [2, 3, 7, 1_000, 4_096, 1_000_000, 1 << 31, 3_600_000_000_000, u64::MAX >> 1];
+        for tick_ns in lengths {
+            let ticks = Ticks::new(tick_ns);
+            for near in [0, 1, 2, 1_000, 1 << 32, 1 << 63, NEVER] {
+                for multiple in [near, near / tick_ns * tick_ns] {
+                    for ns in (0..5).map(|n| multiple.wrapping_add(n).wrapping_sub(2)) {
+                        assert_eq!(ticks.floor(ns), ns / tick_ns, "{ns} / {tick_ns}");
+                        assert_eq!(ticks.ceil(ns), ns.div_ceil(tick_ns), "{ns} / {tick_ns}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -57,6 +57,7 @@ impl Shard {
         let now_tick = self.ticks.reached(now_ns);
         let turn = Turn { shard: self, port, clock, now_ns, now_tick, slice_ns: Cell::new(now_ns) };
         let time = self.tally.turn_begins(self.alarm.is_threaded(), clock, now_ns);
+        self.note_origin(now_tick);
         self.slab.extras.reuse_notes();
         // SAFETY: the caller owns the shard.
         unsafe { self.take_in_all() };
@@ -83,7 +84,10 @@ impl Shard {
                 Next::Over => break,
             };
             // SAFETY: as above; the reminder was handed out by the owner's own core.
-            match unsafe { turn.serve(reminder) } {
+            let served = unsafe {
+                if turn.fire_plain(reminder) { Ok(Served::Delivered) } else { turn.serve(reminder) }
+            };
+            match served {
                 Ok(Served::Delivered) => fired += 1,
                 Ok(Served::Skipped) => {}
                 Err(_) => {
@@ -110,6 +114,8 @@ impl Shard {
     /// # Safety
     /// The calling thread owns the shard.
     pub(crate) unsafe fn take_in_all(&self) {
+        // SAFETY: the caller owns the shard. What there is no memory for is tried again.
+        let _ = unsafe { self.with_core(|core| core.settle_fresh(&self.slab)) };
         for port in self.ports() {
             // SAFETY: the caller owns the shard, so it is the consumer of its inboxes.
             unsafe { self.take_in_from(port) };
@@ -148,6 +154,7 @@ impl Shard {
         // SAFETY: the caller owns the shard.
         unsafe {
             self.with_core(|core| {
+                let _ = core.settle_fresh(&self.slab);
                 if core.has_due() { 0 } else { core.wheel.next_tick().unwrap_or(NEVER_TICK) }
             })
         }
@@ -157,6 +164,7 @@ impl Shard {
     ///
     /// # Safety
     /// The calling thread owns the shard.
+    #[inline(never)]
     pub(crate) unsafe fn tidy(&self) {
         if leaves_out_upkeep() {
             return;
@@ -189,7 +197,7 @@ impl Shard {
     ///
     /// # Safety
     /// The calling thread owns the shard.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn tidy_if_stirred(&self) {
         // SAFETY: the caller's promise.
         unsafe {

@@ -84,6 +84,12 @@ impl Offset {
         (FAR_BASE..FAR_BASE + FAR_LIMIT).contains(&self.0).then(|| (self.0 - FAR_BASE) as u32)
     }
 
+    /// Is it a tick, and neither a code nor a note's name?
+    #[inline]
+    pub(crate) fn is_near(self) -> bool {
+        self.0 < FAR_BASE
+    }
+
     /// The ticks of a near offset.
     #[inline]
     pub(crate) fn ticks(self) -> u64 {
@@ -132,6 +138,18 @@ impl Word {
     #[inline]
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> OFFSET_BITS) as u32 & GENERATION_MASK
+    }
+
+    /// Is a timer armed, or does its event wait?
+    #[inline]
+    pub(crate) fn waits(self) -> bool {
+        matches!(self.phase(), Phase::Pending | Phase::Queued)
+    }
+
+    /// Is this generation's timer armed?
+    #[inline]
+    pub(crate) fn is_pending(self, generation: u32) -> bool {
+        self.0 >> OFFSET_BITS == Word::new(Phase::Pending, generation, Offset(0)).0 >> OFFSET_BITS
     }
 
     #[inline]

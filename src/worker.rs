@@ -223,7 +223,7 @@ pub(crate) fn work(
     let token = current_token();
     shard.owner.store(token, Ordering::Release);
     port.own.owner.store(true, Ordering::Relaxed);
-    set.turning.set(index + 1);
+    set.set_turning(engine, index + 1);
     let turning = Turning::begin(shard, token);
     let hooks = shard.hooks;
     if let Some(hook) = hooks.on_thread_start {
@@ -252,6 +252,6 @@ pub(crate) fn work(
     // It stays the shard's owner: what the host runs while the thread ends is on the service's own
     // thread still.
     drop(turning);
-    set.turning.set(0);
+    set.set_turning(engine, 0);
     port.own.owner.store(false, Ordering::Relaxed);
 }

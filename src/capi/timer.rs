@@ -7,6 +7,7 @@ use super::sized;
 use super::status::{done, found, give, sw_status, sw_status::*};
 use super::types::*;
 use crate::engine::Engine;
+use crate::reset::To;
 use crate::status::Outcome;
 use crate::sys::call::drop_host;
 use crate::types::{Callback, Spec};
@@ -53,7 +54,7 @@ pub unsafe extern "C" fn sw_timer_start(
     timer: *mut sw_timer,
 ) -> sw_status {
     // SAFETY: the caller's promise.
-    unsafe { start(service, Spec { delay_ns, ..Spec::default() }, callback, ctx, timer) }
+    unsafe { start(service, To::Delay(delay_ns), callback, ctx, timer) }
 }
 
 /// Starts a one-shot timer with a deadline on the service's clock.
@@ -68,9 +69,8 @@ pub unsafe extern "C" fn sw_timer_start_at(
     ctx: *mut c_void,
     timer: *mut sw_timer,
 ) -> sw_status {
-    let at = Spec { delay_ns: deadline_ns, flags: SW_TIMER_ABSOLUTE, ..Spec::default() };
     // SAFETY: the caller's promise.
-    unsafe { start(service, at, callback, ctx, timer) }
+    unsafe { start(service, To::Deadline(deadline_ns), callback, ctx, timer) }
 }
 
 /// Starts a periodic timer, whose first deadline is one period from now. Periods that are missed
@@ -88,18 +88,22 @@ pub unsafe extern "C" fn sw_timer_start_every(
     if period_ns == 0 {
         return SW_INVALID;
     }
-    let every = Spec { delay_ns: period_ns, period_ns, ..Spec::default() };
     // SAFETY: the caller's promise.
-    unsafe { start(service, every, callback, ctx, timer) }
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    let callback = for_engine(callback);
+    let every = Spec { delay_ns: period_ns, period_ns, callback, ctx, ..Spec::default() };
+    // SAFETY: the caller's promise.
+    done(unsafe { engine.arm(&every, timer) })
 }
 
-/// The common end of the three calls above.
+/// What the calls for a one-shot have in common.
 ///
 /// # Safety
 /// As theirs.
+#[inline(always)]
 unsafe fn start(
     service: *mut sw_service,
-    spec: Spec,
+    to: To,
     callback: sw_callback,
     ctx: *mut c_void,
     timer: *mut sw_timer,
@@ -108,7 +112,7 @@ unsafe fn start(
     let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
     let Some(callback) = for_engine(callback) else { return SW_INVALID };
     // SAFETY: the caller's promise.
-    done(unsafe { engine.arm(&Spec { callback: Some(callback), ctx, ..spec }, timer) })
+    done(unsafe { engine.arm_plain(to, callback, ctx, timer) })
 }
 
 /// The same function with the engine's name for the expiry.

@@ -56,11 +56,27 @@ pub(crate) fn init() {
 #[inline(always)]
 pub(crate) fn light() {
     // Relaxed: see `init`.
-    if !cfg!(loom) && ASYMMETRIC.load(Ordering::Relaxed) {
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    if light_is_free() {
+        bar_to_the_compiler();
     } else {
         full();
     }
+}
+
+/// What `light` is where it is free: for those who know that already. A full fence in a model.
+#[inline(always)]
+pub(crate) fn bar_to_the_compiler() {
+    if cfg!(loom) {
+        full();
+    } else {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+}
+
+/// Is the hot side's fence nothing but a bar to the compiler, for good? Never in a model.
+pub(crate) fn light_is_free() -> bool {
+    // Relaxed: see `init`.
+    !cfg!(loom) && ASYMMETRIC.load(Ordering::Relaxed)
 }
 
 /// The rare side's fence. A system call that interrupts the other CPUs on which we run.

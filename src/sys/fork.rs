@@ -96,22 +96,42 @@ pub(crate) fn mark() -> io::Result<Mark> {
 
 /// A new page with its words set. `may_watch` is false in a test of the long way.
 fn map(may_watch: bool) -> io::Result<NonNull<Page>> {
-    let (access, kind) =
-        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new anonymous mapping touches none that exists. The kernel rounds up to a page.
-    let address = unsafe { libc::mmap(null_mut(), size_of::<Page>(), access, kind, -1, 0) };
-    if address == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the mapping is ours.
-    let watched = may_watch
-        && unsafe { libc::madvise(address, size_of::<Page>(), libc::MADV_WIPEONFORK) } == 0;
-    let page = NonNull::new(address.cast::<Page>()).ok_or(io::ErrorKind::OutOfMemory)?;
+    let (page, watched) = map_zeros(size_of::<Page>(), may_watch)?;
+    let page = page.cast::<Page>();
     // SAFETY: mapped, zeroed (which both atomics may be), aligned to a page, not yet shared.
     let words = unsafe { page.as_ref() };
     words.process.store(std::process::id(), Ordering::Relaxed);
     words.state.store(if watched { WATCHED } else { COPIED }, Ordering::Relaxed);
     Ok(page)
+}
+
+/// New memory of zeros, and whether the kernel empties it in a child.
+fn map_zeros(bytes: usize, may_watch: bool) -> io::Result<(NonNull<u8>, bool)> {
+    let (access, kind) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new anonymous mapping touches none that exists. The kernel rounds up to a page.
+    let address = unsafe { libc::mmap(null_mut(), bytes, access, kind, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the mapping is ours.
+    let watched = may_watch && unsafe { libc::madvise(address, bytes, libc::MADV_WIPEONFORK) } == 0;
+    let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+    Ok((address, watched))
+}
+
+/// Memory of zeros; true: it is all zeros again in a child.
+pub(crate) fn watched_pages(bytes: usize) -> io::Result<(NonNull<u8>, bool)> {
+    map_zeros(bytes, true)
+}
+
+/// Gives back what `watched_pages` gave.
+///
+/// # Safety
+/// As many bytes as were asked for; nobody uses them any more.
+pub(crate) unsafe fn unmap_pages(address: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::munmap(address.as_ptr().cast(), bytes) };
 }
 
 /// Gives back a page that never became current.

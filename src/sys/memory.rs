@@ -61,7 +61,24 @@ pub(crate) fn allocate<T: Zeroed>(len: usize) -> Option<NonNull<T>> {
     let start = unsafe { block.add(ahead) };
     // SAFETY: the word before `start` is in the block, aligned, and no part of the array.
     unsafe { start.cast::<*mut u8>().sub(1).write(block.as_ptr()) };
+    ask_for_huge_pages(start.addr().get(), layout.size() - ahead);
     Some(start.cast())
+}
+
+/// Asks the system for huge pages where the array is large, as records are looked up at random. Where it
+/// has none to give all goes on with small ones.
+#[cfg(not(loom))]
+fn ask_for_huge_pages(address: usize, bytes: usize) {
+    const HUGE: usize = 1 << 21;
+    let first = address.next_multiple_of(HUGE);
+    let end = (address + bytes) / HUGE * HUGE;
+    if end > first {
+        // SAFETY: whole pages within fresh memory of ours; advice that changes no content.
+        unsafe {
+            let at = std::ptr::without_provenance_mut(first);
+            libc::madvise(at, end - first, libc::MADV_HUGEPAGE);
+        }
+    }
 }
 
 /// Gives an array back.

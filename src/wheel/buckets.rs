@@ -1,8 +1,7 @@
 //! The buckets: first-in first-out chains of chunks, and which of them are occupied.
 //!
 //! Ground rules. Reminders come in at the tail and go out at the head; a chunk that is emptied
-//! goes back to the pool. The one exception is a bucket whose only reminder was taken back: it
-//! keeps its chunk, empty, because who starts a timer and cancels it at once does it again.
+//! goes back to the pool, so that no bucket has an empty one.
 //! The tail of a bucket is a *place* (`chunk << 6 | position`), so that to append touches the
 //! bucket and the entry and nothing else; `len` and `next` of a chunk are written when it stops
 //! being the last.
@@ -29,14 +28,13 @@ impl Bucket {
     /// Whether there is no reminder.
     #[inline(always)]
     pub(super) fn is_empty(self) -> bool {
-        self.head == NONE || self.tail & FULL == 0
+        self.head == NONE
     }
 
-    /// Whether `append` can do: there is room in the last chunk, and it is not the first in it.
+    /// Whether `append` can do: there is a last chunk and room in it.
     #[inline(always)]
     fn can_append(self) -> bool {
-        const { assert!(FULL == 63) };
-        self.tail.wrapping_add(1) & (FULL - 1) != 0
+        self.tail & FULL != FULL
     }
 
     /// The last chunk.
@@ -122,9 +120,7 @@ impl Buckets {
     /// The rare end of `push`, which without it is small enough to be inlined.
     #[inline(never)]
     fn push_first(&mut self, bucket: usize, reminder: Reminder) -> Result<(), NoMemory> {
-        if self.buckets[bucket].tail & FULL == FULL {
-            self.pool.reserve(1)?;
-        }
+        self.pool.reserve(1)?;
         if self.chunks.is_empty() {
             self.chunks.try_reserve_exact(BUCKETS).map_err(|_| NoMemory)?;
             self.chunks.resize(BUCKETS, 0);
@@ -154,42 +150,17 @@ impl Buckets {
     #[inline]
     fn make_room(&mut self, bucket: usize) {
         let Bucket { head, tail } = self.buckets[bucket];
-        if tail & FULL == FULL {
-            let chunk = self.pool.take();
-            self.chunks[bucket] += 1;
-            self.buckets[bucket].tail = chunk << POS_BITS;
-            if head != NONE {
-                let last = self.pool.chunk_mut(tail >> POS_BITS);
-                (last.next, last.len) = (chunk, FULL);
-                return;
-            }
-            self.buckets[bucket].head = chunk;
+        let chunk = self.pool.take();
+        self.chunks[bucket] += 1;
+        self.buckets[bucket].tail = chunk << POS_BITS;
+        if head != NONE {
+            let last = self.pool.chunk_mut(tail >> POS_BITS);
+            (last.next, last.len) = (chunk, FULL);
+            return;
         }
+        self.buckets[bucket].head = chunk;
         self.occupied[bucket >> DIGIT_BITS] |= 1 << (bucket & (DIGITS - 1));
         self.levels |= 1 << (bucket >> DIGIT_BITS);
-    }
-
-    /// Takes back the newest reminder of `bucket` if it speaks of the same timer. Refuses the
-    /// only one of a last chunk that has another before it: the way back to that is not kept.
-    #[inline]
-    pub(super) fn pop_newest(&mut self, bucket: usize, reminder: Reminder) -> bool {
-        let Bucket { head, tail } = self.buckets[bucket];
-        if self.buckets[bucket].is_empty() {
-            return false;
-        }
-        let place = tail - 1;
-        let newest = self.pool.chunk(place >> POS_BITS).entries[(place & FULL) as usize];
-        if !newest.same_timer(reminder) {
-            return false;
-        }
-        if place & FULL == 0 {
-            if place >> POS_BITS != head {
-                return false;
-            }
-            self.vacate(bucket);
-        }
-        self.buckets[bucket].tail = place;
-        true
     }
 
     /// Moves the oldest reminders of `bucket`, which is not empty, to the front of `out`: as many
@@ -232,19 +203,13 @@ impl Buckets {
         }
     }
 
-    /// `bucket` has lost its last reminder.
-    #[inline]
-    fn vacate(&mut self, bucket: usize) {
-        let level = bucket >> DIGIT_BITS;
-        self.occupied[level] &= !(1 << (bucket & (DIGITS - 1)));
-        self.levels &= !(u32::from(self.occupied[level] == 0) << level);
-    }
-
     /// `bucket` has lost its last chunk.
     #[inline]
     pub(super) fn set_empty(&mut self, bucket: usize) {
         self.buckets[bucket] = Bucket::EMPTY;
-        self.vacate(bucket);
+        let level = bucket >> DIGIT_BITS;
+        self.occupied[level] &= !(1 << (bucket & (DIGITS - 1)));
+        self.levels &= !(u32::from(self.occupied[level] == 0) << level);
     }
 
     /// A chunk of `bucket` goes back to the pool, from wherever in the chain.
@@ -287,13 +252,8 @@ impl Buckets {
         self.cursor = Cursor::START;
     }
 
-    /// Gives the chunks of empty buckets back to the pool, and the pool's to the allocator.
+    /// Gives the pool's free memory to the allocator.
     pub(super) fn trim(&mut self) {
-        for bucket in 0..BUCKETS {
-            if self.buckets[bucket].head != NONE && self.buckets[bucket].is_empty() {
-                self.release_head(bucket);
-            }
-        }
         self.pool.trim();
         if self.pool.total() == 0 {
             self.chunks = Vec::new();

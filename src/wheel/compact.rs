@@ -11,7 +11,7 @@ use super::bits::BUCKETS;
 use super::buckets::Buckets;
 use super::cascade::AHEAD;
 use super::chunks::{ENTRIES, NONE, POS_BITS};
-use super::reminder::{Look, Records, Reminder};
+use super::reminder::{Records, Reminder};
 
 /// What a call of [`Wheel::compact`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +137,7 @@ fn keep_live(reminders: &mut [Reminder], records: &impl Records) -> usize {
         }
         let reminder = reminders[at];
         reminders[count] = reminder;
-        count += usize::from(records.look(reminder) != Look::Dead);
+        count += usize::from(records.lives(reminder));
     }
     count
 }

@@ -97,19 +97,6 @@ impl Wheel {
         Ok(())
     }
 
-    /// Takes back the reminder that was filed for `slot` and `generation` at `tick`, if it is the
-    /// newest of its bucket: that of a timer that is cancelled soon after its start, mostly. O(1).
-    ///
-    /// `false`: it was not taken back, and comes up some time, dead. One in 63 may stay so even
-    /// if it is the newest.
-    #[inline]
-    pub(crate) fn unfile(&mut self, slot: u32, generation: u32, tick: u64) -> bool {
-        let bucket = bits::bucket_of(self.elapsed, tick);
-        let taken = self.buckets.pop_newest(bucket, Reminder::new(slot, generation, tick));
-        self.len -= usize::from(taken);
-        taken
-    }
-
     /// The next tick at which `collect` has something to do, be it only a cascade: never later
     /// than the first reminder, and the first tick of that one's bucket. `None`: never.
     #[inline]

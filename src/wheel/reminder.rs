@@ -55,12 +55,6 @@ impl Reminder {
         let mask = (1 << TICK_BITS) - 1;
         Reminder((self.0 & !mask) | (tick & mask))
     }
-
-    /// Whether both speak of the same slot and generation.
-    #[inline(always)]
-    pub(super) fn same_timer(self, other: Reminder) -> bool {
-        (self.0 ^ other.0) >> TICK_BITS == 0
-    }
 }
 
 impl fmt::Debug for Reminder {
@@ -82,6 +76,10 @@ pub(crate) enum Look {
 pub(crate) trait Records {
     /// What is true of the timer that `reminder` speaks of.
     fn look(&self, reminder: Reminder) -> Look;
+    /// Is it anything but dead?
+    fn lives(&self, reminder: Reminder) -> bool {
+        self.look(reminder) != Look::Dead
+    }
     /// `look` will be asked about `reminder` soon.
     fn prefetch(&self, reminder: Reminder);
 }
@@ -164,9 +162,6 @@ mod tests {
                     assert_eq!(r.generation(), generation & ((1 << GEN_BITS) - 1));
                     assert_eq!(r.tick(), tick & ((1 << TICK_BITS) - 1));
                     assert_eq!(r.at(5), Reminder::new(slot, generation, 5));
-                    assert!(r.same_timer(r.at(!tick)));
-                    assert!(!r.same_timer(Reminder::new(slot ^ 1, generation, tick)));
-                    assert!(!r.same_timer(Reminder::new(slot, generation ^ 1, tick)));
                 }
             }
         }

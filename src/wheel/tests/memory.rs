@@ -90,45 +90,6 @@ fn one_chunk_for_each_occupied_bucket() {
     model.check();
 }
 
-/// Start and cancel, for ever: nothing is left behind.
-#[test]
-fn start_and_cancel() {
-    let mut model = Model::new(0);
-    for back in [1, 3, 10] {
-        for _ in 0..1_000 {
-            let slots: Vec<_> = (0..back).map(|by| model.file(3_600_000 + by).unwrap()).collect();
-            assert!(slots.into_iter().rev().all(|slot| model.unfile(slot)));
-            assert_eq!(model.wheel.len(), 0);
-        }
-    }
-    assert_eq!(model.wheel.buckets.pool.total(), 64);
-    assert_eq!(model.wheel.next_tick(), None);
-    model.check();
-    assert_eq!(model.wheel.buckets.pool.used(), 1, "the bucket keeps a chunk for the next");
-    model.wheel.trim();
-    model.check();
-    assert_eq!(model.wheel.memory_bytes(), size_of::<Wheel>());
-}
-
-/// The newest is not taken back when it stands alone in a chunk behind another.
-#[test]
-fn unfile_takes_back_the_newest_of_its_bucket_only() {
-    let mut model = Model::new(0);
-    let first = model.file(100).unwrap();
-    let second = model.file(100).unwrap();
-    assert!(!model.unfile(first), "not the newest");
-    assert!(model.unfile(second) && !model.unfile(second), "once");
-    let slots: Vec<_> = (0..ENTRIES).map(|_| model.file(100).unwrap()).collect();
-    assert!(!model.unfile(slots[ENTRIES - 1]), "alone in its chunk");
-    let more = [model.file(100).unwrap(), model.file(101).unwrap()];
-    assert!(model.unfile(more[1]) && model.unfile(more[0]), "in the order of their coming");
-    model.check();
-    assert_eq!(model.advance(99), 0);
-    let due = model.book.timers[slots[0] as usize].tick.unwrap();
-    assert_eq!(model.advance(100), ENTRIES - 1);
-    assert!(!model.wheel.unfile(slots[0], generation(slots[0]), due), "it has come up");
-}
-
 #[test]
 fn compaction_gives_chunks_back_and_keeps_order() {
     let mut rng = Rng(5);

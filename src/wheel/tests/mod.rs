@@ -107,15 +107,6 @@ impl Model {
         Some(slot)
     }
 
-    /// Cancels a timer and takes its reminder back if that can be.
-    fn unfile(&mut self, slot: u32) -> bool {
-        let timer = &mut self.book.timers[slot as usize];
-        let Some(tick) = timer.tick.take() else { return false };
-        let taken = self.wheel.unfile(slot, generation(slot), tick);
-        timer.reminders -= usize::from(taken);
-        taken
-    }
-
     fn kill(&mut self, slot: u32) {
         self.book.timers[slot as usize].tick = None;
     }

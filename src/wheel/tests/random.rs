@@ -6,7 +6,6 @@ use proptest::prelude::*;
 #[derive(Debug, Clone)]
 enum Op {
     File { by: u64, count: usize },
-    Unfile { back: usize },
     Kill { every: usize, from: usize },
     Later { pick: usize, by: u64 },
     Earlier { pick: usize, by: u64 },
@@ -37,7 +36,6 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (distance(), prop_oneof![3 => 1usize..4, 1 => 1usize..200])
             .prop_map(|(by, count)| Op::File { by, count }),
-        2 => (0usize..3).prop_map(|back| Op::Unfile { back }),
         2 => (1usize..5, 0usize..100).prop_map(|(every, from)| Op::Kill { every, from }),
         1 => (any::<usize>(), distance()).prop_map(|(pick, by)| Op::Later { pick, by }),
         1 => (any::<usize>(), distance()).prop_map(|(pick, by)| Op::Earlier { pick, by }),
@@ -63,12 +61,6 @@ impl Model {
                         assert!(self.wheel.buckets.pool.limit.is_some());
                         break;
                     }
-                }
-            }
-            Op::Unfile { back } => {
-                let count = self.book.timers.len();
-                if back < count {
-                    self.unfile((count - 1 - back) as u32);
                 }
             }
             Op::Kill { every, from } => {

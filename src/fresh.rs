@@ -1,0 +1,94 @@
+//! The owner's newest timers, whose reminders are not in the wheel yet.
+//!
+//! Ground rules: plain memory of the shard's owner, a part of its `Core`. A timer that is started on the owner's
+//! thread is only noted here; one that is cancelled before the next has been started is taken back
+//! at once, and others that have ended meanwhile are dropped when the list is full or the owner looks at the
+//! wheel. Most timers are cancelled soon, and such ones cost the wheel nothing. Whoever files,
+//! collects, or asks the wheel for its next tick settles this list first, so that order is kept.
+
+use crate::core::Entry;
+
+/// How many timers are noted.
+const FRESH: usize = if cfg!(loom) { 2 } else { 64 };
+
+/// See the head of this file.
+pub(crate) struct Fresh {
+    count: usize,
+    entries: [Entry; FRESH],
+}
+
+impl Fresh {
+    pub(crate) fn new() -> Fresh {
+        Fresh { count: 0, entries: [Entry::new(0, 0); FRESH] }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Notes a timer, if there is room.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, entry: Entry) -> bool {
+        let place = self.entries.get_mut(self.count);
+        let room = place.is_some();
+        if let Some(place) = place {
+            *place = entry;
+            self.count += 1;
+        }
+        room
+    }
+
+    /// Takes the newest timer back, if it is this one.
+    #[inline(always)]
+    pub(crate) fn take_back(&mut self, entry: Entry) -> bool {
+        let newest = self.entries.get(self.count.wrapping_sub(1));
+        let found = newest.is_some_and(|newest| *newest == entry);
+        self.count -= usize::from(found);
+        found
+    }
+
+    /// Hands the timers to `each` in the order of their starts, until it refuses one: that one and those behind it
+    /// stay.
+    pub(crate) fn settle(&mut self, mut each: impl FnMut(Entry) -> bool) -> bool {
+        let entries = &self.entries[..self.count];
+        let done = entries.iter().position(|&entry| !each(entry)).unwrap_or(self.count);
+        self.entries.copy_within(done..self.count, 0);
+        self.count -= done;
+        self.count == 0
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_is_taken_back_and_the_rest_keeps_its_order() {
+        let mut fresh = Fresh::new();
+        let entries: Vec<Entry> = (1..=FRESH as u32).map(|slot| Entry::new(slot, 7)).collect();
+        assert!(entries.iter().all(|&entry| fresh.push(entry)));
+        assert!(!fresh.push(entries[0]), "full");
+        assert!(!fresh.take_back(entries[0]), "not the newest");
+        assert!(!fresh.take_back(Entry::new(FRESH as u32, 8)), "another generation");
+        assert!(fresh.take_back(entries[FRESH - 1]) && !fresh.take_back(entries[FRESH - 1]));
+        let mut seen = Vec::new();
+        let refuses = |seen: &mut Vec<Entry>, entry| {
+            seen.push(entry);
+            seen.len() < 4
+        };
+        assert!(!fresh.settle(|entry| refuses(&mut seen, entry)));
+        assert!(fresh.settle(|entry| {
+            seen.push(entry);
+            true
+        }));
+        seen.remove(3);
+        assert_eq!(seen, entries[..FRESH - 1]);
+        assert!(fresh.is_empty() && !fresh.take_back(entries[0]));
+    }
+}
