@@ -158,7 +158,7 @@ fn slab() -> Slab {
 fn magazine_handover() {
     explore("magazine_handover", None, || {
         let slab = Arc::new(slab());
-        let ports = Arc::new([Port::new(), Port::new()]);
+        let ports = Arc::new([(); 2].map(|()| Port::new(std::ptr::null())));
         let held = Held::new();
         // SAFETY: the only thread so far.
         let slots = [(); 6].map(|()| unsafe { ports[0].take_slot(&slab).unwrap() });
