@@ -11,6 +11,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 use support::*;
 
 struct Counting;
@@ -126,13 +127,18 @@ impl Load {
         }
     }
 
+    /// Starts what comes due over several ticks.
+    fn start_some(&self) {
+        for i in 0..LIVE as u64 {
+            self.door.start(i % 90 * MS, self.log);
+        }
+    }
+
     /// Fires, across several ticks and two levels, with a periodic timer among the others.
     fn fire(&self, fire: Fire) {
         let every = self.door.start_every(3 * MS, self.log);
         let before = self.log.count();
-        for i in 0..LIVE as u64 {
-            self.door.start(i % 90 * MS, self.log);
-        }
+        self.start_some();
         fire(self, before + LIVE as u64);
         self.door.cancel(every);
     }
@@ -147,7 +153,12 @@ fn nothing_is_allocated(what: &str, door: Door, fire: Fire, stuck: Option<&Gate>
             load.churn();
             load.batches();
         }
+        // All that a round fires comes due while the thread is stuck: it then finds it due at once.
+        let before = load.log.count();
+        load.start_some();
+        std::thread::sleep(Duration::from_millis(120));
         stuck.open();
+        fire(&load, before + LIVE as u64);
     }
     for _ in 0..60 {
         load.churn();
