@@ -22,7 +22,8 @@ foreach(pair IN ITEMS gcc:g++ clang:clang++)
     if(${cc})
         add_test(NAME headers.${cc} COMMAND sh "${here}/package/headers.sh" ${cc} ${cxx} "${include_dir}")
         add_test(NAME layouts.${cc}
-                 COMMAND sh "${here}/package/layouts.sh" ${cc} ${cxx} "${include_dir}" "${scratch}/layouts.${cc}")
+                 COMMAND sh "${here}/package/layouts.sh" ${cc} ${cxx} "${include_dir}"
+                         "${scratch}/layouts.${cc}")
     endif()
 endforeach()
 
@@ -57,6 +58,10 @@ if(rustc)
 endif()
 
 # -------------------------------------------------------------------------- from the sources
+
+if(pkg_config AND EXISTS "${here}/../README.md")
+    script(readme "${here}/../README.md" "${prefix}" "${scratch}/readme")
+endif()
 
 tool(cargo cargo)
 if(cargo AND EXISTS "${here}/../Cargo.toml")

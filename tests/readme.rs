@@ -1,4 +1,5 @@
-//! The README's C example, compiled and run as it stands there.
+//! The README's C and C++ examples, compiled and run as they stand there, and its table of the C API.
+//! (With the README's own commands, against the installed package: `ffi-tests/package/readme.sh`.)
 
 #![cfg(all(feature = "capi", not(loom)))]
 
@@ -28,4 +29,24 @@ fn the_c_example_compiles_and_runs() {
     let ended = cc::run_well(&program, &[], Duration::from_secs(60));
     assert!(ended.stdout.starts_with("request timed out, "), "{}", ended.stdout);
     assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
+}
+
+#[test]
+fn the_cpp_example_compiles_and_runs() {
+    if !cc::Language::Cpp17.available() {
+        return;
+    }
+    let source = cc::scratch().join("readme.cpp");
+    std::fs::write(&source, block("cpp")).expect("written");
+    let program = cc::program(cc::Language::Cpp17, &source, "readme_cpp", true);
+    let ended = cc::run_well(&program, &[], Duration::from_secs(60));
+    assert_eq!(ended.stdout, "idle\n");
+}
+
+#[test]
+fn the_table_has_every_function() {
+    let guide = std::fs::read_to_string(cc::root().join("include/README.md")).expect("the guide");
+    for function in cc::declared() {
+        assert!(guide.contains(&format!("`{function}`")), "{function} is not in include/README.md");
+    }
 }
