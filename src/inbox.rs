@@ -326,12 +326,16 @@ impl Inbox {
             .then(|| Taking(&self.taking))
     }
 
-    /// Hands at most `most` entries to `each`, which says how many of a slice it used up; ends
-    /// early when it uses less than all. Answers how many were taken.
+    /// Hands at most `most` entries to `each`, one by one, with the one behind it if that is at hand; ends
+    /// early when `each` refuses one, which stays. Answers how many were taken.
     ///
     /// # Safety
     /// The caller is the consumer.
-    pub(crate) unsafe fn take(&self, most: usize, mut each: impl FnMut(u64) -> bool) -> usize {
+    pub(crate) unsafe fn take(
+        &self,
+        most: usize,
+        mut each: impl FnMut(u64, Option<u64>) -> bool,
+    ) -> usize {
         let Some(_lock) = self.lock() else { return 0 };
         let taken = self.taken.load(Ordering::Relaxed);
         // Acquire: pairs with the Release in `push` and `purge`.
@@ -356,10 +360,12 @@ impl Inbox {
                 // SAFETY: as above.
                 let block = unsafe { &*consumer.head };
                 let entry = block.entries[consumer.used].load(Ordering::Relaxed);
-                if !each(entry) {
+                consumer.used += 1;
+                let next = block.entries.get(consumer.used).filter(|_| done + 1 < want);
+                if !each(entry, next.map(|next| next.load(Ordering::Relaxed))) {
+                    consumer.used -= 1;
                     break;
                 }
-                consumer.used += 1;
                 done += 1;
             }
             done
@@ -453,7 +459,7 @@ mod tests {
             }
             // SAFETY: the only thread.
             unsafe {
-                inbox.take((round * 11) % 700, |entry| {
+                inbox.take((round * 11) % 700, |entry, _| {
                     assert_eq!(entry, next_out);
                     next_out += 1;
                     true
@@ -478,7 +484,7 @@ mod tests {
         assert_eq!(count, 4 * BLOCK as u64);
         // SAFETY: the only thread.
         unsafe {
-            assert_eq!(inbox.take(usize::MAX, |_| true), 4 * BLOCK);
+            assert_eq!(inbox.take(usize::MAX, |_, _| true), 4 * BLOCK);
             inbox.reserve(300, bound).unwrap();
         }
     }
@@ -493,7 +499,7 @@ mod tests {
                 inbox.reserve(1, limit).unwrap();
                 inbox.push(entry % 3_000);
                 if entry == 700 {
-                    inbox.take(500, |_| true);
+                    inbox.take(500, |_, _| true);
                 }
                 if entry % 2_500 == 2_499 {
                     inbox.purge(|entry| entry % 3 == 0);
@@ -504,7 +510,7 @@ mod tests {
         unsafe {
             inbox.purge(|entry| entry % 3 == 0);
             assert_eq!(inbox.waiting(), 1_000);
-            inbox.take(usize::MAX, |entry| {
+            inbox.take(usize::MAX, |entry, _| {
                 expected.push(entry);
                 true
             });
@@ -514,7 +520,7 @@ mod tests {
                 inbox.push(entry);
             }
             let mut next = 0;
-            inbox.take(usize::MAX, |entry| {
+            inbox.take(usize::MAX, |entry, _| {
                 assert_eq!(entry, next);
                 next += 1;
                 true
@@ -540,7 +546,7 @@ mod tests {
             while next < 200_000 {
                 // SAFETY: the only consumer.
                 unsafe {
-                    inbox.take(1_000, |entry| {
+                    inbox.take(1_000, |entry, _| {
                         assert_eq!(entry, next);
                         next += 1;
                         true

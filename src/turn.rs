@@ -18,7 +18,7 @@ use std::cell::Cell;
 /// Expiries between two looks at the inboxes.
 const EXPIRIES: usize = 64;
 /// Entries that are prefetched and taken in at a time.
-const GULP: usize = 16;
+const GULP: usize = 32;
 
 /// What a turn works with.
 pub(crate) struct Turn<'a> {
@@ -130,13 +130,21 @@ impl Shard {
             let gulp = left.min(GULP);
             // SAFETY: the caller is the consumer and owns the shard.
             let taken = unsafe {
+                let mut last = 0;
                 port.inbox.peek(gulp, |bits| {
                     let slot = Entry::from_bits(bits).slot();
-                    self.slab.prefetch(Reminder::new(slot, 0, 0));
+                    if slot != last {
+                        self.slab.prefetch(Reminder::new(slot, 0, 0));
+                    }
+                    last = slot;
                 });
                 self.with_core(|core| {
-                    port.inbox
-                        .take(gulp, |bits| core.take_in(&self.slab, Entry::from_bits(bits)).is_ok())
+                    port.inbox.take(gulp, |bits, next| {
+                        let entry = Entry::from_bits(bits);
+                        let again = next.map(|bits| Entry::from_bits(bits).slot());
+                        // Of one slot the later entry tells all: this timer is the same, or has ended.
+                        again == Some(entry.slot()) || core.take_in(&self.slab, entry).is_ok()
+                    })
                 })
             };
             if taken < gulp {

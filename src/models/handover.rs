@@ -8,7 +8,7 @@ use loom::sync::Notify;
 fn drain(inbox: &Inbox, into: &mut Vec<u64>) {
     // SAFETY: the model has one consumer.
     unsafe {
-        inbox.take(usize::MAX, |entry| {
+        inbox.take(usize::MAX, |entry, _| {
             into.push(entry);
             true
         })
