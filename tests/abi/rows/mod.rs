@@ -44,9 +44,13 @@ impl Row {
 
 /// Makes the call.
 type Try = Box<dyn Fn(&World, &mut Out) -> sw_status>;
-type Call = fn(&World, &mut Out) -> sw_status;
 
-fn row(function: &'static str, kind: &'static str, want: sw_status, call: Call) -> Row {
+fn row(
+    function: &'static str,
+    kind: &'static str,
+    want: sw_status,
+    call: impl Fn(&World, &mut Out) -> sw_status + 'static,
+) -> Row {
     Row {
         function,
         kind,

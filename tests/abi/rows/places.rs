@@ -21,11 +21,6 @@ pub fn elsewhere() -> Vec<Row> {
             sw_timer_start_spec(w.taken.raw(), &spec(), &mut out.timer)
         })
         .drops(1),
-        row("sw_timer_start_batch", "wrong thread", SW_BUSY, |w, out| unsafe {
-            let specs = [spec(), spec()];
-            sw_timer_start_batch(w.taken.raw(), specs.as_ptr(), 2, out.timers.as_mut_ptr())
-        })
-        .drops(2),
         row("sw_timer_cancel_batch", "wrong thread", SW_BUSY, |w, out| unsafe {
             sw_timer_cancel_batch(w.taken.raw(), &w.of_taken, 1, &mut out.count)
         }),

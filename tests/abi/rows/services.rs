@@ -79,6 +79,10 @@ pub fn services() -> Vec<Row> {
             svc.advance(1);
             stopped
         }),
+        row("sw_service_trim", "null service", SW_INVALID, |_, _| unsafe { sw_service_trim(NONE) }),
+        row("sw_service_trim", "stopped", SW_OK, |w, _| unsafe {
+            sw_service_trim(w.stopped.raw())
+        }),
         row(STUCK, "null service", SW_INVALID, |_, _| unsafe {
             sw_service_on_stuck(NONE, Some(stuck), null_mut())
         }),

@@ -59,5 +59,47 @@ pub fn shards() -> Vec<Row> {
             sw_shard_fd(w.plain.raw(), 0, null_mut())
         }),
     ]);
+    rows.extend(visits());
     rows
+}
+
+/// A visit, whose outputs are watched one by one: what it cannot have written is as it was.
+fn visit(
+    raw: *mut sw_service,
+    shard: u32,
+    [place, pending, visited]: [bool; 3],
+    capacity: usize,
+) -> sw_status {
+    // SAFETY: plain numbers.
+    let mut one: sw_pending = unsafe { std::mem::zeroed() };
+    let (mut at, mut count) = (0, 77);
+    fn or_null<T>(out: &mut T, there: bool) -> *mut T {
+        if there { out } else { null_mut() }
+    }
+    let (to, into) = (or_null(&mut at, place), or_null(&mut one, pending));
+    let status =
+        unsafe { sw_shard_visit(raw, shard, to, into, capacity, or_null(&mut count, visited)) };
+    let written = at != 0 || one.timer != 0 || count != 77;
+    if status != SW_OK && written { SW_SYSTEM } else { status }
+}
+
+fn visits() -> Vec<Row> {
+    const VISIT: &str = "sw_shard_visit";
+    const ALL: [bool; 3] = [true; 3];
+    vec![
+        row(VISIT, "null service", SW_INVALID, |_, _| visit(NONE, 0, ALL, 1)),
+        row(VISIT, "shard past the end", SW_INVALID, |w, _| visit(w.plain.raw(), 2, ALL, 1)),
+        row(VISIT, "all ones shard", SW_INVALID, |w, _| visit(w.plain.raw(), u32::MAX, ALL, 1)),
+        row(VISIT, "null place", SW_INVALID, |w, _| {
+            visit(w.plain.raw(), 0, [false, true, true], 1)
+        }),
+        row(VISIT, "null pending", SW_INVALID, |w, _| {
+            visit(w.plain.raw(), 0, [true, false, true], 1)
+        }),
+        row(VISIT, "null visited", SW_INVALID, |w, _| {
+            visit(w.plain.raw(), 0, [true, true, false], 1)
+        }),
+        row(VISIT, "zero capacity", SW_INVALID, |w, _| visit(w.plain.raw(), 0, ALL, 0)),
+        row(VISIT, "stopped", SW_OK, |w, _| visit(w.stopped.raw(), 0, ALL, 1)),
+    ]
 }

@@ -155,63 +155,88 @@ pub fn specs() -> Vec<Row> {
     ]
 }
 
-/// Starts a batch of three whose middle one has been spoilt.
-fn spoilt_batch(w: &World, out: &mut Out, spoil: fn(&mut sw_timer_spec)) -> sw_status {
-    let mut specs = [spec(), spec(), spec()];
-    spoil(&mut specs[1]);
-    let timers = out.timers.as_mut_ptr();
-    unsafe { sw_timer_start_batch(w.plain.raw(), specs.as_ptr(), 3, timers) }
-}
+/// The functions that start many.
+type Many = fn(*mut sw_service, *const sw_timer_spec, usize, *mut sw_timer) -> sw_status;
+const MANY: [(&str, Many); 2] = [
+    ("sw_timer_start_batch", |raw, specs, count, timers| unsafe {
+        sw_timer_start_batch(raw, specs, count, timers)
+    }),
+    ("sw_timer_start_spread", |raw, specs, count, timers| unsafe {
+        sw_timer_start_spread(raw, specs, count, SEC, timers)
+    }),
+];
+
+/// Ways to spoil the second of three, and how many drops run then.
+type Spoil = fn(&mut sw_timer_spec);
+const SPOILS: [(&str, u64, Spoil); 5] = [
+    ("zero size", 2, |spec| spec.size = 0),
+    ("small size", 2, |spec| spec.size -= 1),
+    ("garbage size", 2, |spec| spec.size = usize::MAX),
+    ("larger size", 2, |spec| spec.size += 8),
+    ("a bad one", 3, |spec| spec.shard = 99),
+];
 
 pub fn batches() -> Vec<Row> {
-    const BATCH: &str = "sw_timer_start_batch";
+    let mut rows = Vec::new();
+    for (function, start) in MANY {
+        rows.extend([
+            row(function, "null service", SW_INVALID, move |_, out| {
+                start(NONE, [spec(), spec()].as_ptr(), 2, out.timers.as_mut_ptr())
+            })
+            .drops(2),
+            row(function, "null specs", SW_INVALID, move |w, out| {
+                start(w.plain.raw(), null(), 1, out.timers.as_mut_ptr())
+            }),
+            row(function, "null timers", SW_OK, move |_, _| {
+                let svc = Setup::manual(MS).start();
+                start(svc.raw(), [spec(), spec()].as_ptr(), 2, null_mut())
+            })
+            .drops(2),
+            row(function, "zero count", SW_OK, move |w, _| {
+                start(w.plain.raw(), null(), 0, null_mut())
+            }),
+            row(function, "all ones count", SW_INVALID, move |w, out| {
+                start(w.plain.raw(), &spec(), usize::MAX, out.timers.as_mut_ptr())
+            }),
+            // Where there is room for seven.
+            row(function, "full", SW_FULL, move |w, _| {
+                let one = sw_timer_spec { shard: 0, ..spec() };
+                start(w.plain.raw(), [one; 9].as_ptr(), 9, null_mut())
+            })
+            .drops(9),
+            row(function, "stopped", SW_STOPPED, move |w, out| {
+                start(w.stopped.raw(), &spec(), 1, out.timers.as_mut_ptr())
+            })
+            .drops(1),
+            row(function, "wrong thread", SW_BUSY, move |w, out| {
+                start(w.taken.raw(), [spec(), spec()].as_ptr(), 2, out.timers.as_mut_ptr())
+            })
+            .drops(2),
+        ]);
+        for (kind, drops, spoil) in SPOILS {
+            let call = move |w: &World, out: &mut Out| {
+                let mut specs = [spec(), spec(), spec()];
+                spoil(&mut specs[1]);
+                start(w.plain.raw(), specs.as_ptr(), 3, out.timers.as_mut_ptr())
+            };
+            rows.push(row(function, kind, SW_INVALID, call).drops(drops));
+        }
+    }
+    fn spread(spread_ns: u64) -> sw_status {
+        let svc = Setup::manual(MS).start();
+        let late = sw_timer_spec { delay_ns: 0, flags: SW_TIMER_ABSOLUTE, ..spec() };
+        unsafe { sw_timer_start_spread(svc.raw(), [late; 2].as_ptr(), 2, spread_ns, null_mut()) }
+    }
+    const SPREAD: &str = "sw_timer_start_spread";
+    rows.push(row(SPREAD, "zero spread_ns", SW_OK, |_, _| spread(0)).drops(2));
+    rows.push(row(SPREAD, "all ones spread_ns", SW_OK, |_, _| spread(u64::MAX)).drops(2));
+    rows.extend(cancels());
+    rows
+}
+
+fn cancels() -> Vec<Row> {
     const CANCEL: &str = "sw_timer_cancel_batch";
     vec![
-        row(BATCH, "null service", SW_INVALID, |_, out| unsafe {
-            sw_timer_start_batch(NONE, [spec(), spec()].as_ptr(), 2, out.timers.as_mut_ptr())
-        })
-        .drops(2),
-        row(BATCH, "null specs", SW_INVALID, |w, out| unsafe {
-            sw_timer_start_batch(w.plain.raw(), null(), 1, out.timers.as_mut_ptr())
-        }),
-        row(BATCH, "null timers", SW_OK, |_, _| unsafe {
-            let svc = Setup::manual(MS).start();
-            sw_timer_start_batch(svc.raw(), [spec(), spec()].as_ptr(), 2, null_mut())
-        })
-        .drops(2),
-        row(BATCH, "zero count", SW_OK, |w, _| unsafe {
-            sw_timer_start_batch(w.plain.raw(), null(), 0, null_mut())
-        }),
-        row(BATCH, "all ones count", SW_INVALID, |w, out| unsafe {
-            let timers = out.timers.as_mut_ptr();
-            sw_timer_start_batch(w.plain.raw(), &spec(), usize::MAX, timers)
-        }),
-        row(BATCH, "zero size", SW_INVALID, |w, out| spoilt_batch(w, out, |spec| spec.size = 0))
-            .drops(2),
-        row(BATCH, "small size", SW_INVALID, |w, out| spoilt_batch(w, out, |spec| spec.size -= 1))
-            .drops(2),
-        row(BATCH, "garbage size", SW_INVALID, |w, out| {
-            spoilt_batch(w, out, |spec| spec.size = usize::MAX)
-        })
-        .drops(2),
-        row(BATCH, "larger size", SW_INVALID, |w, out| spoilt_batch(w, out, |spec| spec.size += 8))
-            .drops(2),
-        row(BATCH, "a bad one", SW_INVALID, |w, out| spoilt_batch(w, out, |spec| spec.shard = 99))
-            .drops(3),
-        row(BATCH, "full", SW_FULL, |w, _| unsafe {
-            // Where there is room for seven.
-            let specs: [sw_timer_spec; 9] = std::array::from_fn(|_| {
-                let mut spec = spec();
-                spec.shard = 0;
-                spec
-            });
-            sw_timer_start_batch(w.plain.raw(), specs.as_ptr(), 9, null_mut())
-        })
-        .drops(9),
-        row(BATCH, "stopped", SW_STOPPED, |w, out| unsafe {
-            sw_timer_start_batch(w.stopped.raw(), &spec(), 1, out.timers.as_mut_ptr())
-        })
-        .drops(1),
         row(CANCEL, "null service", SW_INVALID, |w, out| unsafe {
             sw_timer_cancel_batch(NONE, &w.live, 1, &mut out.count)
         }),
