@@ -73,8 +73,12 @@ int main(void)
     must(sw_timer_start(service, ours.interval_ns, turn, &ours, &ours.timer));
     must(sw_timer_start(service, its_own.interval_ns, turn, &its_own, &its_own.timer));
 
-    struct timespec a_while = {0, 700000000};
-    nanosleep(&a_while, NULL);
+    /* A while, and then until that glass has stopped itself. */
+    const struct timespec a_while = {0, 500000000};
+    uint64_t remaining;
+    do {
+        nanosleep(&a_while, NULL);
+    } while (sw_timer_remaining(service, its_own.timer, &remaining) != SW_NOT_FOUND);
 
     /* Afterwards it is not running, and will not run again. */
     sw_status outside = sw_timer_cancel_wait(service, ours.timer);

@@ -37,7 +37,11 @@ fn main() -> Result<(), Error> {
     let service = Service::builder().shards(1).build()?;
     let ours = glass(&service, "ours", None)?;
     let its_own = glass(&service, "its own", Some(5))?;
-    thread::sleep(Duration::from_millis(700));
+    // A while, and then until that glass has stopped itself.
+    thread::sleep(Duration::from_millis(500));
+    while service.remaining(its_own)?.is_some() {
+        thread::sleep(Duration::from_millis(50));
+    }
 
     // Afterwards it is not running, it will not run again, and its closure has been dropped.
     let outcome = service.cancel_wait(ours)?;
