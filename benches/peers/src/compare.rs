@@ -54,7 +54,11 @@ fn rows_of(case: Case, options: &Options, rows: &mut Vec<Row>) -> Vec<Job> {
         }
         rows.push(Row { case, name, rounds: installed.then(Vec::new) });
     };
-    let contenders = case.workload.contenders();
+    let contenders = if options.curves.is_some() {
+        case.workload.on_curves()
+    } else {
+        case.workload.contenders()
+    };
     let (own, peers): (Vec<_>, Vec<_>) = contenders.into_iter().partition(|c| c.is_shardwheel());
     for contender in &own {
         add(*contender, contender.name(LINKED), None);
@@ -72,10 +76,9 @@ fn rows_of(case: Case, options: &Options, rows: &mut Vec<Row>) -> Vec<Job> {
     jobs
 }
 
-/// Runs all that the options ask for.
-pub fn compare(options: &Options) -> io::Result<Vec<Row>> {
+/// Measures all cases, as the options say.
+pub fn compare(options: &Options, cases: &[Case]) -> io::Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let cases: Vec<_> = options.workloads().into_iter().flat_map(Workload::cases).collect();
     let jobs: Vec<_> = cases.iter().map(|&case| rows_of(case, options, &mut rows)).collect();
     let all = jobs.iter().flatten().map(|job| rounds_of(job.case.workload, options) as u64).sum();
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}");

@@ -7,6 +7,7 @@ mod late;
 mod machine;
 mod measure;
 mod options;
+mod plot;
 mod report;
 mod rest;
 mod run;
@@ -16,9 +17,9 @@ mod workload;
 
 use clap::Parser;
 use options::Options;
-use std::io;
+use std::error::Error;
 
-fn main() -> io::Result<()> {
+fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "--child") {
         compare::child(&arguments[1..]);
@@ -26,10 +27,13 @@ fn main() -> io::Result<()> {
     }
     let options = Options::parse();
     let machine = machine::Machine::look();
-    let rows = compare::compare(&options)?;
+    let rows = compare::compare(&options, &options.cases())?;
     let json = report::json(&rows, &machine);
     if let Some(path) = &options.save {
         std::fs::write(path, format!("{json:#}\n"))?;
+    }
+    if let Some(directory) = &options.curves {
+        plot::draw(directory, &rows, &machine)?;
     }
     if options.json {
         println!("{json:#}");

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::workload::Workload;
+use crate::workload::{Case, Workload};
 use clap::Parser;
 use std::path::PathBuf;
 
@@ -32,6 +32,11 @@ pub struct Options {
     #[arg(long)]
     pub json: bool,
 
+    /// Measure how W1b, W2 and W3 depend on the number of timers and W4 on that of threads, and draw it:
+    /// costs.svg and threads.svg in this directory
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "only")]
+    pub curves: Option<PathBuf>,
+
     /// Write JSON to this file as well
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
@@ -51,7 +56,12 @@ fn library(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 impl Options {
-    pub fn workloads(&self) -> Vec<Workload> {
-        if self.only.is_empty() { Workload::ALL.to_vec() } else { self.only.clone() }
+    pub fn cases(&self) -> Vec<Case> {
+        if self.curves.is_some() {
+            return Case::on_curves();
+        }
+        let all = Workload::ALL.to_vec();
+        let asked = if self.only.is_empty() { &all } else { &self.only };
+        asked.iter().flat_map(|workload| workload.cases()).collect()
     }
 }

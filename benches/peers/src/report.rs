@@ -6,10 +6,10 @@ use crate::workload::{Case, Metric};
 use serde_json::{Value, json};
 
 /// The middle one, the least and the most.
-struct Spread {
-    median: f64,
-    least: f64,
-    most: f64,
+pub struct Spread {
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
 }
 
 impl Spread {
@@ -25,7 +25,7 @@ impl Spread {
 }
 
 /// The figures of one row: a spread for each metric.
-fn spreads(row: &Row) -> Option<Vec<Spread>> {
+pub fn spreads(row: &Row) -> Option<Vec<Spread>> {
     let rounds = row.rounds.as_ref().filter(|rounds| !rounds.is_empty())?;
     let of = |nth: usize| Spread::of(rounds.iter().map(|figures| figures[nth]).collect());
     Some((0..row.case.workload.metrics().len()).map(of).collect())

@@ -140,6 +140,16 @@ impl Workload {
         }
     }
 
+    /// Who is drawn in the curves.
+    pub fn on_curves(self) -> Vec<Contender> {
+        use Contender::*;
+        match self {
+            W3 => vec![Exclusive, Tokio, HashWheel],
+            W4 => vec![StartAt, Start, Tokio, C(Library::Libevent)],
+            _ => vec![Exclusive, Tokio, C(Library::Libev)],
+        }
+    }
+
     /// Does it sleep most of its time, so that contenders can run beside each other?
     pub fn is_idle(self) -> bool {
         self == W7
@@ -160,6 +170,20 @@ pub struct Case {
 }
 
 impl Case {
+    /// The points of the curves.
+    pub fn on_curves() -> Vec<Case> {
+        let mut cases = Vec::new();
+        for workload in [W1b, W2, W3] {
+            for timers in [1_000, 10_000, 100_000, 1_000_000, 10_000_000] {
+                cases.push(Case { workload, timers, threads: 1 });
+            }
+        }
+        for threads in [1, 2, 4, 8] {
+            cases.push(Case { workload: W4, timers: 1_000_000, threads });
+        }
+        cases
+    }
+
     pub fn name(&self) -> String {
         let size = match self.timers {
             timers if timers % 1_000_000 == 0 => format!("{} M", timers / 1_000_000),
