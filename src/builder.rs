@@ -7,6 +7,7 @@ use crate::service::Service;
 use crate::status::Error;
 use crate::time::nanos;
 use crate::timers::Timers;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +78,7 @@ impl Builder {
 
     /// The threads are called `<prefix>-<shard>`, cut to 15 bytes. Default: "wheel".
     pub fn thread_name(mut self, prefix: impl Into<String>) -> Self {
-        self.config.thread_name = prefix.into();
+        self.config.thread_name = Cow::Owned(prefix.into());
         self
     }
 

@@ -1,6 +1,7 @@
 //! What a service is built from, with every default and bound in one place.
 
 use crate::status::Error;
+use std::borrow::Cow;
 use std::ffi::c_void;
 
 /// Most shards of one service.
@@ -99,7 +100,7 @@ pub struct Config {
     /// A callback longer than this is counted and told to the hook; 0: off.
     pub slow_callback_ns: u64,
     /// Prefix of the threads' names. Default "wheel".
-    pub thread_name: String,
+    pub thread_name: Cow<'static, str>,
     /// The host's functions.
     pub hooks: Hooks,
 }
@@ -114,7 +115,7 @@ impl Default for Config {
             tick_ns: 0,
             max_timers: 0,
             slow_callback_ns: 0,
-            thread_name: "wheel".to_string(),
+            thread_name: Cow::Borrowed("wheel"),
             hooks: Hooks::default(),
         }
     }

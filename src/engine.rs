@@ -15,6 +15,7 @@ use crate::queue::QueueInner;
 use crate::record::pointer_of;
 use crate::reset::To;
 use crate::shard::Shard;
+use crate::shared::{Shared, WeakShared};
 use crate::status::{Error, Outcome};
 use crate::stuck::StuckHook;
 use crate::sync::{AtomicU32, Ordering, ProcessWide, fence};
@@ -24,12 +25,12 @@ use crate::ticks::NEVER_TICK;
 use crate::types::{Callback, Event, NEVER, SHARD_ANY, Spec};
 use crate::worker::Lifecycle;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Mutex, OnceLock};
 
 /// See the head of this file.
 pub struct Engine {
     id: u64,
-    me: Weak<Engine>,
+    me: WeakShared<Engine>,
     mark: fork::Mark,
     mode: Mode,
     clock: Clock,
@@ -64,13 +65,13 @@ impl Engine {
     /// # Errors
     /// `Invalid`: a value out of its range. `NoMemory`. `System`: a thread, a pin or a descriptor was
     /// refused; `errno` says why, and nothing is left behind.
-    pub fn start(config: Config) -> Result<Arc<Engine>, Error> {
+    pub fn start(config: Config) -> Result<Shared<Engine>, Error> {
         Engine::start_with(config, GENERATION_MASK + 1)
     }
 
     /// As `start`, with slots that are retired after so many timers.
-    pub(crate) fn start_with(config: Config, uses: u32) -> Result<Arc<Engine>, Error> {
-        let cpus = affinity::allowed_cpus();
+    pub(crate) fn start_with(config: Config, uses: u32) -> Result<Shared<Engine>, Error> {
+        let cpus = affinity::allowed_cpus().ok_or(Error::NoMemory)?;
         let config = config.checked(cpus.len() as u32)?;
         let engine = Engine::build(&config, uses)?;
         if config.mode == Mode::Threaded {
@@ -80,18 +81,21 @@ impl Engine {
     }
 
     /// An engine whose threads, if it is to have any, are still to be started.
-    pub(crate) fn build(config: &Config, uses: u32) -> Result<Arc<Engine>, Error> {
+    pub(crate) fn build(config: &Config, uses: u32) -> Result<Shared<Engine>, Error> {
         barrier::init();
         let mark = fork::mark().map_err(crate::sys::errno::system)?;
         let doors = Doors::new().map_err(crate::sys::errno::system)?;
         let first_generation = random::random_u64() as u32 & GENERATION_MASK;
         let clock = Clock::new(config.clock);
         let now_ns = clock.now();
-        let shards = (0..config.shards)
-            .map(|index| Shard::new(index, config, now_ns, first_generation, uses))
-            .collect::<Option<Box<[Shard]>>>()
-            .ok_or(Error::NoMemory)?;
-        Ok(Arc::new_cyclic(|me| Engine {
+        let mut shards = Vec::new();
+        shards.try_reserve_exact(config.shards as usize).map_err(|_| Error::NoMemory)?;
+        for index in 0..config.shards {
+            let shard = Shard::new(index, config, now_ns, first_generation, uses);
+            shards.push(shard.ok_or(Error::NoMemory)?);
+        }
+        let shards = shards.into_boxed_slice();
+        Shared::new_cyclic(|me| Engine {
             // Relaxed: only uniqueness matters.
             id: IDS.fetch_add(1, Ordering::Relaxed),
             me: me.clone(),
@@ -105,7 +109,8 @@ impl Engine {
             closing: AtomicU32::new(0),
             stuck: OnceLock::new(),
             queues: Mutex::new(Vec::new()),
-        }))
+        })
+        .ok_or(Error::NoMemory)
     }
 
     // ---------------------------------------------------------------- routing
@@ -115,7 +120,7 @@ impl Engine {
         self.id
     }
 
-    pub(crate) fn weak(&self) -> Weak<Engine> {
+    pub(crate) fn weak(&self) -> WeakShared<Engine> {
         self.me.clone()
     }
 
@@ -248,7 +253,7 @@ impl Engine {
     fn check_queue(&self, spec: &Spec) -> Result<(), Error> {
         // SAFETY: the caller of `arm` says that it is null or a queue.
         match unsafe { spec.queue.as_ref() } {
-            Some(queue) if queue.is_closed() || !queue.engine().ptr_eq(&self.me) => {
+            Some(queue) if queue.is_closed() || !queue.engine().same(&self.me) => {
                 Err(Error::Invalid)
             }
             _ => Ok(()),
@@ -539,7 +544,7 @@ impl Engine {
     ///
     /// # Errors
     /// `NoMemory`, `Stopped`, `Forked`.
-    pub fn queue_new(self: &Arc<Self>) -> Result<*const QueueInner, Error> {
+    pub fn queue_new(&self) -> Result<*const QueueInner, Error> {
         self.alive()?;
         self.running()?;
         let queue = QueueInner::new(self.weak(), self.shards.len()).and_then(boxed);
@@ -561,7 +566,7 @@ impl Engine {
     /// `queue` is a queue that has not been freed, nor has its engine.
     unsafe fn of_queue<'a>(
         queue: *const QueueInner,
-    ) -> Result<(&'a QueueInner, Arc<Engine>), Error> {
+    ) -> Result<(&'a QueueInner, Shared<Engine>), Error> {
         // SAFETY: the caller's promise.
         let queue = unsafe { queue.as_ref() }.ok_or(Error::Invalid)?;
         let engine = queue.engine().upgrade().ok_or(Error::Stopped)?;

@@ -107,7 +107,7 @@ impl Turn<'_> {
         shard.slab.release(word.offset());
         let counters = &self.port.own.counters;
         shard.count_end(self.port);
-        counters.fired.add(1);
+        let nth = counters.fired.add(1);
         counters.ended_by_fire.add(1);
         let callback = match extra {
             Some(extra) => extra.callback.load(Ordering::Relaxed),
@@ -115,7 +115,7 @@ impl Turn<'_> {
         };
         let timer = shard.handle(slot, word.generation());
         let expiry = Expiry { timer, deadline_ns: due.deadline_ns, now_ns: self.now_ns, missed: 0 };
-        self.call(callback, record.ctx(), &expiry);
+        self.call(callback, record.ctx(), &expiry, nth);
         // SAFETY: the caller owns the shard, and `reserve_ready` made room.
         unsafe { self.settle(record, slot, None) };
         Some(Ok(Served::Delivered))
@@ -150,7 +150,7 @@ impl Turn<'_> {
             shard.slab.set_low(record, offset, next);
         }
         let counters = &self.port.own.counters;
-        counters.fired.add(1);
+        let nth = counters.fired.add(1);
         counters.missed.add(missed);
         let expiry = Expiry {
             timer: shard.handle(slot, word.generation()),
@@ -158,7 +158,7 @@ impl Turn<'_> {
             now_ns: self.now_ns,
             missed,
         };
-        self.call(extra.callback.load(Ordering::Relaxed), record.ctx(), &expiry);
+        self.call(extra.callback.load(Ordering::Relaxed), record.ctx(), &expiry, nth);
         // SAFETY: the caller owns the shard, and `reserve_ready` made room.
         unsafe { self.settle(record, slot, Some((extra, offset))) };
         Some(Ok(Served::Delivered))
@@ -193,15 +193,15 @@ impl Turn<'_> {
         self.shard.tally.lateness.record(late_ns, 1);
     }
 
-    /// Runs the callback, and tells the host if it took long.
-    pub(crate) fn call(&self, callback: *mut c_void, ctx: *mut c_void, expiry: &Expiry) {
+    /// Runs the callback, the `nth` of this thread, and tells the host if it took long.
+    pub(crate) fn call(&self, callback: *mut c_void, ctx: *mut c_void, expiry: &Expiry, nth: u64) {
         let shard = self.shard;
         let Some(callback) = callback_of(callback) else { return };
         self.note_lateness(expiry.deadline_ns);
         // Relaxed: read back by this thread alone, from inside the callback.
         shard.running.store(expiry.timer, Ordering::Relaxed);
         let limit_ns = shard.slow_callback_ns;
-        if limit_ns == 0 && self.port.own.counters.fired.get() % SAMPLE != 1 {
+        if limit_ns == 0 && nth % SAMPLE != 1 {
             // SAFETY: whoever started the timer promised that its callback can be called with its ctx.
             unsafe { call_host(callback, ctx, expiry) };
         } else {

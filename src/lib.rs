@@ -157,6 +157,7 @@ mod reset;
 mod returned;
 mod service;
 mod shard;
+mod shared;
 mod slab;
 mod stats;
 mod status;

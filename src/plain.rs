@@ -183,11 +183,11 @@ impl Turn<'_> {
             return false;
         }
         port.count_down();
-        port.own.counters.fired.add(1);
+        let nth = port.own.counters.fired.add(1);
         port.own.counters.ended_by_fire.add(1);
         let timer = shard.handle(slot, generation);
         let expiry = Expiry { timer, deadline_ns: due.deadline_ns, now_ns: self.now_ns, missed: 0 };
-        self.call(record.callback(), record.ctx(), &expiry);
+        self.call(record.callback(), record.ctx(), &expiry, nth);
         let (free, spent) = shard.slab.freed(running);
         // SAFETY: the caller has claimed the port and owns the shard.
         unsafe {

@@ -24,13 +24,15 @@ use crossbeam_utils::CachePadded;
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    /// By the writing thread alone: a load and a store, no locked instruction.
+    /// By the writing thread alone: a load and a store, no locked instruction. Answers the new value.
     ///
     /// Release: pairs with the Acquire in `get`, so that whoever sees the end of a timer counted sees
     /// its start counted too.
     #[inline]
-    pub(crate) fn add(&self, more: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Release);
+    pub(crate) fn add(&self, more: u64) -> u64 {
+        let sum = self.0.load(Ordering::Relaxed).wrapping_add(more);
+        self.0.store(sum, Ordering::Release);
+        sum
     }
 
     /// By the writing thread alone.

@@ -18,6 +18,7 @@ use crate::lane::Lane;
 use crate::port::Port;
 use crate::record::Record;
 use crate::shard::Shard;
+use crate::shared::WeakShared;
 use crate::status::Error;
 use crate::sync::{AtomicBool, AtomicI64, AtomicU32, Life, Ordering, fence};
 use crate::sys::eventfd::EventFd;
@@ -26,11 +27,11 @@ use crate::ticks::Due;
 use crate::turn::{Served, Turn};
 use crate::types::{Event, Expiry};
 use crate::word::{Phase, Word};
-use std::sync::{OnceLock, Weak};
+use std::sync::OnceLock;
 
 /// See the head of this file.
 pub struct QueueInner {
-    engine: Weak<Engine>,
+    engine: WeakShared<Engine>,
     /// One for each shard.
     lanes: Box<[Lane]>,
     /// Events that wait. Counted up after the event can be taken, so it may be below zero for a moment.
@@ -91,7 +92,7 @@ impl Hint {
 
 impl QueueInner {
     /// `None`: no memory.
-    pub(crate) fn new(engine: Weak<Engine>, shards: usize) -> Option<QueueInner> {
+    pub(crate) fn new(engine: WeakShared<Engine>, shards: usize) -> Option<QueueInner> {
         Some(QueueInner {
             engine,
             lanes: boxed_slice((0..shards).map(|_| Lane::new()))?,
@@ -103,7 +104,7 @@ impl QueueInner {
         })
     }
 
-    pub(crate) fn engine(&self) -> &Weak<Engine> {
+    pub(crate) fn engine(&self) -> &WeakShared<Engine> {
         &self.engine
     }
 

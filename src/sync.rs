@@ -83,7 +83,8 @@ pub(crate) fn look_again() {
     yield_now();
 }
 
-/// Asked before work that reads what all ports have counted, to keep statistics or to save memory. A
+/// Asked before work that reads what all ports have counted, to keep statistics or to save memory, and before a
+/// thread reports that it has begun. A
 /// model leaves it out unless it is about that: the interleavings would be very many.
 #[inline(always)]
 pub(crate) fn leaves_out_upkeep() -> bool {

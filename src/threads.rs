@@ -11,17 +11,17 @@ use crate::doors::ANY;
 use crate::engine::Engine;
 use crate::port::Port;
 use crate::shard::Shard;
+use crate::shared::WeakShared;
 use crate::status::Error;
 use crate::sys::memory::{boxed, boxed_slice};
 use std::cell::{Cell, RefCell, RefMut};
 use std::ops::Deref;
 use std::ptr;
-use std::sync::Weak;
 
 /// What this thread keeps of one service.
 pub(crate) struct PortSet {
     engine_id: u64,
-    engine: Weak<Engine>,
+    engine: WeakShared<Engine>,
     ports: Box<[Cell<*const Port>]>,
     /// Where this thread's timers go when it does not say, once it has started one.
     home: Cell<Option<u32>>,
@@ -102,7 +102,7 @@ impl Engine {
         SETS.try_with(|sets| {
             let mut sets = sets.0.borrow_mut();
             if !sets.iter().any(|set| set.engine_id == self.id()) {
-                sets.retain(|set| set.engine.strong_count() > 0);
+                sets.retain(|set| set.engine.is_alive());
                 sets.try_reserve(1).ok()?;
                 sets.push(boxed(PortSet {
                     engine_id: self.id(),

@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::events::Queue;
 use crate::host::Host;
 use crate::service::Unfired;
+use crate::shared::Shared;
 use crate::status::{Error, Outcome};
 use crate::time::{Time, nanos};
 use crate::timer::{Expiry, Timer, TimerBuilder};
@@ -26,7 +27,7 @@ use std::time::Duration;
 /// started the service all of them answer [`Error::Forked`].
 #[derive(Clone)]
 pub struct Timers {
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) engine: Shared<Engine>,
     pub(crate) host: Arc<Host>,
 }
 

@@ -12,9 +12,10 @@ use crate::queue::QueueInner;
 use crate::record::drop_of;
 use crate::shard::Shard;
 use crate::status::Error;
-use crate::sync::{AtomicU32, Ordering, yield_now};
+use crate::sync::{AtomicU32, Ordering, leaves_out_upkeep, yield_now};
 use crate::sys::call::{drop_host, thread_hook};
 use crate::sys::futex::WaitWord;
+use crate::sys::memory::boxed;
 use crate::sys::thread::{JoinHandle, current_token, spawn};
 use crate::sys::{affinity, errno};
 use crate::tally::Woken;
@@ -22,8 +23,7 @@ use crate::turn::Turning;
 use crate::word::Phase;
 use std::ffi::c_void;
 use std::io;
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 const RUNNING: u32 = 0;
 const STOPPING: u32 = 1;
@@ -36,6 +36,53 @@ pub(crate) struct Lifecycle {
     stopper: AtomicU32,
     over: WaitWord,
     workers: Mutex<Vec<JoinHandle>>,
+    pub(crate) reports: Reports,
+}
+
+/// What the service's threads say when they begin.
+pub(crate) struct Reports {
+    count: AtomicU32,
+    /// The last error, as the system numbers it, or 0.
+    refused: AtomicU32,
+    changed: WaitWord,
+}
+
+impl Reports {
+    fn new() -> Reports {
+        let (count, refused) = (AtomicU32::new(0), AtomicU32::new(0));
+        Reports { count, refused, changed: WaitWord::new() }
+    }
+
+    /// By each thread, once.
+    fn tell(&self, ready: io::Result<()>) {
+        if leaves_out_upkeep() {
+            return;
+        }
+        if let Err(error) = ready {
+            let code = error.raw_os_error().unwrap_or(libc::ENOMEM);
+            self.refused.store(code as u32, Ordering::Relaxed);
+        }
+        // Release: pairs with the Acquire in `hear`.
+        self.count.fetch_add(1, Ordering::Release);
+        self.changed.bump_and_wake_all();
+    }
+
+    /// Waits until so many have told; answers an error if one of them did.
+    fn hear(&self, begun: u32) -> io::Result<()> {
+        loop {
+            let seen = self.changed.load();
+            // Acquire: pairs with the Release in `tell`.
+            if self.count.load(Ordering::Acquire) == begun {
+                break;
+            }
+            self.changed.wait(seen, None);
+        }
+        match self.refused.load(Ordering::Relaxed) as i32 {
+            0 => Ok(()),
+            libc::ENOMEM => Err(io::ErrorKind::OutOfMemory.into()),
+            code => Err(io::Error::from_raw_os_error(code)),
+        }
+    }
 }
 
 impl Lifecycle {
@@ -45,6 +92,7 @@ impl Lifecycle {
             stopper: AtomicU32::new(0),
             over: WaitWord::new(),
             workers: Mutex::new(Vec::new()),
+            reports: Reports::new(),
         }
     }
 }
@@ -73,12 +121,8 @@ impl Engine {
 
     /// Starts one thread a shard. All of them run and are pinned when this answers `Ok`; on an error
     /// none is left.
-    pub(crate) fn start_workers(
-        self: &Arc<Self>,
-        config: &Config,
-        cpus: &[u32],
-    ) -> Result<(), Error> {
-        let (report, reports) = channel();
+    pub(crate) fn start_workers(&self, config: &Config, cpus: &[u32]) -> Result<(), Error> {
+        let mut begun = 0;
         let started = self.shards().iter().try_for_each(|shard| {
             if config.clock == ClockKind::Boottime {
                 shard.alarm.sleep_on_descriptor(self.clock())?;
@@ -88,14 +132,18 @@ impl Engine {
                 Pinning::Auto => cpus.get(shard.index as usize % cpus.len().max(1)).copied(),
                 Pinning::List(list) => Some(list[shard.index as usize % list.len()]),
             };
-            let (engine, index, report) = (Arc::clone(self), shard.index, report.clone());
-            let body = Box::new(move || work(&engine, index, cpu, report));
-            let worker = spawn(&config.thread_name, index, body)?;
-            self.lock_workers().push(worker);
+            let (weak, index) = (self.weak(), shard.index);
+            let engine = weak.upgrade().ok_or(io::ErrorKind::Other)?;
+            let body = boxed(move || work(&engine, index, cpu));
+            let mut workers = self.lock_workers();
+            workers.try_reserve(1).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            let body = body.ok_or(io::ErrorKind::OutOfMemory)?;
+            workers.push(spawn(&config.thread_name, index, body)?);
+            begun += 1;
             Ok(())
         });
-        drop(report);
-        let pinned: io::Result<()> = started.and_then(|()| reports.iter().collect());
+        let reported = self.lifecycle.reports.hear(begun);
+        let pinned: io::Result<()> = started.and(reported);
         pinned.map_err(|error| {
             let _ = self.stop(&mut |_, _, _| {});
             errno::system(error)
@@ -203,12 +251,7 @@ impl Shard {
 }
 
 /// The life of one shard's thread.
-pub(crate) fn work(
-    engine: &Arc<Engine>,
-    index: u32,
-    cpu: Option<u32>,
-    report: Sender<io::Result<()>>,
-) {
+pub(crate) fn work(engine: &Engine, index: u32, cpu: Option<u32>) {
     let shard = &engine.shards()[index as usize];
     let pinned = cpu.map_or(Ok(()), affinity::pin_current_thread);
     let found = engine.set().zip(engine.port(shard).ok());
@@ -217,8 +260,7 @@ pub(crate) fn work(
         None => pinned.and(Err(io::ErrorKind::OutOfMemory.into())),
     };
     let good = ready.is_ok();
-    let _ = report.send(ready);
-    drop(report);
+    engine.lifecycle.reports.tell(ready);
     let Some((set, port)) = found.filter(|_| good) else { return };
     let token = current_token();
     shard.owner.store(token, Ordering::Release);

@@ -37,13 +37,12 @@ pub use types::sw_pinning::*;
 pub use types::*;
 
 use crate::engine::Engine;
-use std::sync::Arc;
 
 /// The engine behind a service; `None` for null.
 ///
 /// # Safety
 /// `service` is null or a live service of this library, which stays alive for `'a`.
-unsafe fn engine<'a>(service: *const sw_service) -> Option<&'a Arc<Engine>> {
+unsafe fn engine<'a>(service: *const sw_service) -> Option<&'a Engine> {
     // SAFETY: the caller's promise.
-    unsafe { service.as_ref() }.map(|service| &service.engine)
+    unsafe { service.as_ref() }.map(|service| &*service.engine)
 }

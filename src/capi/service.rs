@@ -6,14 +6,17 @@ use super::status::{done, give, sw_status, sw_status::*};
 use super::types::*;
 use crate::config::{ClockKind, Config, Hooks, MAX_SHARDS, Mode, Pinning};
 use crate::engine::Engine;
+use crate::shared::Shared;
 use crate::sys::call::unfired_host;
+use crate::sys::memory::boxed;
+use std::borrow::Cow;
 use std::ffi::{CStr, c_void};
+use std::mem::MaybeUninit;
 use std::panic::RefUnwindSafe;
-use std::sync::Arc;
 
 /// A timer service: a number of shards behind one door. Opaque.
 pub struct sw_service {
-    pub(super) engine: Arc<Engine>,
+    pub(super) engine: Shared<Engine>,
 }
 
 // No export unwinds, so nobody who catches a panic can find a service half changed.
@@ -66,9 +69,14 @@ pub unsafe extern "C" fn sw_service_start(
         return SW_INVALID;
     }
     // SAFETY: the caller's promise.
-    let Some(config) = (unsafe { asked(config) }) else { return SW_INVALID };
+    let config = match unsafe { asked(config) } {
+        Ok(config) => config,
+        Err(status) => return status,
+    };
+    // Before there is a service that would have to be stopped.
+    let Some(place) = boxed(MaybeUninit::<sw_service>::uninit()) else { return SW_NO_MEMORY };
     let started =
-        Engine::start(config).map(|engine| Box::into_raw(Box::new(sw_service { engine })));
+        Engine::start(config).map(|engine| Box::into_raw(Box::write(place, sw_service { engine })));
     // SAFETY: not null, so the caller's promise.
     unsafe { give(started, service) }
 }
@@ -115,47 +123,48 @@ pub unsafe extern "C" fn sw_service_on_stuck(
     done(unsafe { engine.on_stuck(hook, arg) })
 }
 
-/// The configuration in the engine's words; `None`: it says something that C alone can say wrong.
+/// The configuration in the engine's words; `SW_INVALID`: it says something that C alone can say wrong.
 ///
 /// # Safety
 /// As `sw_service_start`.
-unsafe fn asked(config: *const sw_config) -> Option<Config> {
+unsafe fn asked(config: *const sw_config) -> Result<Config, sw_status> {
     if config.is_null() {
-        return Some(Config::default());
+        return Ok(Config::default());
     }
     // SAFETY: the caller's promise: as many bytes as `size` says.
     let config = unsafe {
-        let size = sized::claimed(config)?;
+        let size = sized::claimed(config).ok_or(SW_INVALID)?;
         if !sized::asks_nothing_new(config, size) {
-            return None;
+            return Err(SW_INVALID);
         }
         sized::known(config)
     };
     let mode = match config.mode {
         0 => Mode::Threaded,
         1 => Mode::Driven,
-        _ => return None,
+        _ => return Err(SW_INVALID),
     };
     let clock = match config.clock {
         0 => ClockKind::Monotonic,
         1 => ClockKind::Boottime,
         2 => ClockKind::Manual,
-        _ => return None,
+        _ => return Err(SW_INVALID),
     };
     let pinning = match config.pinning {
         0 => Pinning::Auto,
         1 => Pinning::None,
         // SAFETY: the caller's promise.
         2 => Pinning::List(unsafe { listed(&config) }?),
-        _ => return None,
+        _ => return Err(SW_INVALID),
     };
     let thread_name = if config.thread_name.is_null() {
         Config::default().thread_name
     } else {
         // SAFETY: not null, so the caller's promise: a string.
-        unsafe { CStr::from_ptr(config.thread_name) }.to_str().ok()?.to_owned()
+        let name = unsafe { CStr::from_ptr(config.thread_name) };
+        Cow::Owned(owned(name.to_str().map_err(|_| SW_INVALID)?)?)
     };
-    Some(Config {
+    Ok(Config {
         mode,
         clock,
         shards: config.shards,
@@ -178,13 +187,25 @@ unsafe fn asked(config: *const sw_config) -> Option<Config> {
 ///
 /// # Safety
 /// `cpus` is null or points to `cpu_count` numbers.
-unsafe fn listed(config: &sw_config) -> Option<Vec<u32>> {
+unsafe fn listed(config: &sw_config) -> Result<Vec<u32>, sw_status> {
     if config.cpus.is_null() || config.cpu_count == 0 {
-        return None;
+        return Err(SW_INVALID);
     }
     let used = config.cpu_count.min(MAX_SHARDS as usize);
     // SAFETY: the caller's promise, and not more than `cpu_count`.
-    Some(unsafe { std::slice::from_raw_parts(config.cpus, used) }.to_vec())
+    let cpus = unsafe { std::slice::from_raw_parts(config.cpus, used) };
+    let mut list = Vec::new();
+    list.try_reserve_exact(used).map_err(|_| SW_NO_MEMORY)?;
+    list.extend_from_slice(cpus);
+    Ok(list)
+}
+
+/// A copy.
+fn owned(text: &str) -> Result<String, sw_status> {
+    let mut copy = String::new();
+    copy.try_reserve_exact(text.len()).map_err(|_| SW_NO_MEMORY)?;
+    copy.push_str(text);
+    Ok(copy)
 }
 
 /// Ends the service: no callback runs after it returns, its threads are joined, and every timer

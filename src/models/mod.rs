@@ -27,6 +27,7 @@ mod slots;
 use crate::config::{ClockKind, Config, Mode};
 use crate::engine::Engine;
 use crate::handle::GENERATION_MASK;
+use crate::shared::Shared;
 use crate::status::{Error, Outcome};
 use crate::sync::model::UPKEEP;
 use crate::threads;
@@ -37,7 +38,6 @@ use std::ffi::c_void;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::channel;
 use std::time::Instant;
 
 /// Words of a model thread's stack.
@@ -163,12 +163,12 @@ pub(crate) fn every(ticks: u64, spec: Spec) -> Spec {
 
 /// A driven service of one shard on the manual clock.
 #[derive(Clone)]
-pub(crate) struct Service(Arc<Engine>);
+pub(crate) struct Service(Shared<Engine>);
 
 impl Deref for Service {
-    type Target = Arc<Engine>;
+    type Target = Engine;
 
-    fn deref(&self) -> &Arc<Engine> {
+    fn deref(&self) -> &Engine {
         &self.0
     }
 }
@@ -199,7 +199,7 @@ impl Service {
     /// The life of the shard's own thread.
     pub(crate) fn worker(&self) -> JoinHandle<()> {
         let service = self.clone();
-        thread(move || work(&service, 0, None, channel().0))
+        thread(move || work(&service, 0, None))
     }
 
     pub(crate) fn try_start(&self, spec: &Spec) -> Result<u64, Error> {

@@ -20,11 +20,18 @@ const WORD_BITS: usize = c_ulong::BITS as usize;
 /// Beyond every system that Linux can be built for (8,192 CPUs); a bound for masks.
 const MAX_CPUS: usize = 1 << 16;
 
+/// A mask that reaches to the last CPU there can be.
+type Mask = [c_ulong; MAX_CPUS / WORD_BITS];
+
 /// The CPUs that the calling thread, and what it starts, may run on, in ascending order. Never
-/// empty.
-pub(crate) fn allowed_cpus() -> Vec<u32> {
+/// empty. `None`: no memory.
+pub(crate) fn allowed_cpus() -> Option<Vec<u32>> {
     // 0: the calling thread.
-    mask_of(0).map_or_else(|_| vec![0], |mask| cpus_in(&mask))
+    let mask = mask_of(0).unwrap_or_else(|_| mask_with(0));
+    let mut cpus = Vec::new();
+    cpus.try_reserve_exact(cpus_in(&mask).count()).ok()?;
+    cpus.extend(cpus_in(&mask));
+    Some(cpus)
 }
 
 /// Binds the calling thread to `cpu` alone. The error is the system's (EINVAL for a CPU that does
@@ -43,46 +50,38 @@ pub(crate) fn pin_current_thread(cpu: u32) -> io::Result<()> {
         set_mask(index)?;
     }
     // 0: the calling thread.
-    if cpus_in(&mask_of(0)?) == [cpu] {
+    if cpus_in(&mask_of(0)?).eq([cpu]) {
         Ok(())
     } else {
         Err(io::Error::from_raw_os_error(libc::EINVAL))
     }
 }
 
+fn mask_with(cpu: usize) -> Mask {
+    let mut mask = [0; MAX_CPUS / WORD_BITS];
+    mask[cpu / WORD_BITS] = 1 << (cpu % WORD_BITS);
+    mask
+}
+
 /// What core_affinity does, with a mask that reaches as far as `cpu`.
 fn set_mask(cpu: usize) -> io::Result<()> {
-    let mut mask: Vec<c_ulong> = vec![0; cpu / WORD_BITS + 1];
-    mask[cpu / WORD_BITS] = 1 << (cpu % WORD_BITS);
+    let mask = mask_with(cpu);
     // SAFETY: the kernel reads as many bytes as it is told the mask has.
-    let refused =
-        unsafe { libc::sched_setaffinity(0, size_of_val(&mask[..]), mask.as_ptr().cast()) };
+    let refused = unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
     if refused == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The kernel refuses (EINVAL) a mask that is too small for its CPUs, and does not say how many it
-/// has: ask with larger ones.
-fn mask_of(thread: libc::pid_t) -> io::Result<Vec<c_ulong>> {
-    let mut cpus = libc::CPU_SETSIZE as usize;
-    loop {
-        let mut mask: Vec<c_ulong> = vec![0; cpus / WORD_BITS];
-        let bytes = size_of_val(&mask[..]);
-        // SAFETY: the kernel writes at most as many bytes as it is told the mask has.
-        let refused = unsafe { libc::sched_getaffinity(thread, bytes, mask.as_mut_ptr().cast()) };
-        if refused == 0 {
-            return Ok(mask);
-        }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() != Some(libc::EINVAL) || cpus >= MAX_CPUS {
-            return Err(error);
-        }
-        cpus *= 2;
-    }
+fn mask_of(thread: libc::pid_t) -> io::Result<Mask> {
+    let mut mask = [0; MAX_CPUS / WORD_BITS];
+    // SAFETY: the kernel writes at most as many bytes as it is told the mask has.
+    let refused =
+        unsafe { libc::sched_getaffinity(thread, size_of_val(&mask), mask.as_mut_ptr().cast()) };
+    if refused == 0 { Ok(mask) } else { Err(io::Error::last_os_error()) }
 }
 
-fn cpus_in(mask: &[c_ulong]) -> Vec<u32> {
+fn cpus_in(mask: &[c_ulong]) -> impl Iterator<Item = u32> + '_ {
     let is_set = |cpu: &usize| mask[cpu / WORD_BITS] >> (cpu % WORD_BITS) & 1 == 1;
-    (0..mask.len() * WORD_BITS).filter(is_set).map(|cpu| cpu as u32).collect()
+    (0..mask.len() * WORD_BITS).filter(is_set).map(|cpu| cpu as u32)
 }
 
 #[cfg(test)]
@@ -91,19 +90,19 @@ mod tests {
 
     #[test]
     fn a_pin_takes_and_other_threads_stay_as_they_were() {
-        let before = allowed_cpus();
+        let before = allowed_cpus().unwrap();
         assert!(!before.is_empty());
         let cpus = before.clone();
         let pinned = std::thread::spawn(move || {
             for cpu in cpus {
                 pin_current_thread(cpu).unwrap();
-                assert_eq!(cpus_in(&mask_of(0).unwrap()), [cpu]);
+                assert!(cpus_in(&mask_of(0).unwrap()).eq([cpu]));
                 set_mask(cpu as usize).unwrap();
-                assert_eq!(cpus_in(&mask_of(0).unwrap()), [cpu]);
+                assert!(cpus_in(&mask_of(0).unwrap()).eq([cpu]));
             }
         });
         pinned.join().unwrap();
-        assert_eq!(allowed_cpus(), before);
+        assert_eq!(allowed_cpus(), Some(before));
     }
 
     #[test]
@@ -122,6 +121,6 @@ mod tests {
 
     #[test]
     fn bits_are_cpus() {
-        assert_eq!(cpus_in(&[1 | 1 << 63, 0, 2]), [0, 63, 129]);
+        assert!(cpus_in(&[1 | 1 << 63, 0, 2]).eq([0, 63, 129]));
     }
 }

@@ -10,7 +10,9 @@
 //! - The entry does not unwind; a panic that leaves it aborts the process.
 
 use crate::sync;
-use std::ffi::{CString, c_void};
+use crate::sys::memory::boxed;
+use std::ffi::c_void;
+use std::fmt::{self, Write};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
@@ -59,7 +61,7 @@ impl JoinHandle {
 }
 
 struct Start {
-    name: CString,
+    name: [u8; NAME_BYTES + 1],
     entry: Box<dyn FnOnce() + Send>,
 }
 
@@ -70,7 +72,8 @@ pub(crate) fn spawn(
     shard: u32,
     entry: Box<dyn FnOnce() + Send>,
 ) -> io::Result<JoinHandle> {
-    let start = Box::into_raw(Box::new(Start { name: thread_name(prefix, shard)?, entry }));
+    let start = boxed(Start { name: thread_name(prefix, shard)?, entry });
+    let start = Box::into_raw(start.ok_or(io::ErrorKind::OutOfMemory)?);
     let mut thread = MaybeUninit::uninit();
     let mut all = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
@@ -104,21 +107,43 @@ unsafe extern "C-unwind" fn begin(start: *mut c_void) -> *mut c_void {
     // A refused name or slack is no reason not to run.
     // SAFETY: the name is a C string of at most 15 bytes; the slack is a number.
     unsafe {
-        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr().cast::<libc::c_char>());
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
     }
-    drop(name);
     entry();
     null_mut()
 }
 
-/// The longest beginning of `<prefix>-<shard>` that fits and does not tear a character.
-fn thread_name(prefix: &str, shard: u32) -> io::Result<CString> {
-    let mut name = format!("{prefix}-{shard}");
-    while name.len() > NAME_BYTES {
-        name.pop();
+/// The longest beginning of `<prefix>-<shard>` that fits and does not tear a character, and a NUL.
+fn thread_name(prefix: &str, shard: u32) -> io::Result<[u8; NAME_BYTES + 1]> {
+    if prefix.contains('\0') {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+    let mut name = Name { bytes: [0; NAME_BYTES + 1], length: 0, full: false };
+    // It takes everything.
+    let _ = write!(name, "{prefix}-{shard}");
+    Ok(name.bytes)
+}
+
+/// A name that keeps what fits.
+struct Name {
+    bytes: [u8; NAME_BYTES + 1],
+    length: usize,
+    full: bool,
+}
+
+impl Write for Name {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        for letter in part.chars() {
+            let end = self.length + letter.len_utf8();
+            self.full |= end > NAME_BYTES;
+            if !self.full {
+                letter.encode_utf8(&mut self.bytes[self.length..end]);
+                self.length = end;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A number for the calling thread that no other thread of this process has or had (until 2^32
@@ -168,7 +193,11 @@ mod tests {
 
     #[test]
     fn names_are_cut_at_15_bytes_between_characters() {
-        let name = |prefix, shard| thread_name(prefix, shard).unwrap().into_string().unwrap();
+        let name = |prefix, shard| {
+            let bytes = thread_name(prefix, shard).unwrap();
+            let end = bytes.iter().position(|&byte| byte == 0).unwrap();
+            String::from_utf8(bytes[..end].to_vec()).unwrap()
+        };
         assert_eq!(name("wheel", 0), "wheel-0");
         assert_eq!(name("", 255), "-255");
         assert_eq!(name("exactly-12-by", 7), "exactly-12-by-7");
