@@ -25,19 +25,19 @@ struct client {
     struct ready ready;
     enum behaviour behaviour;
     unsigned id;
-    int fd;            /* -1: over */
-    sw_timer pace;     /* its next step */
-    uint64_t asked;    /* the clock just before its last request */
-    uint64_t given_at; /* and before the origin last sent something for it */
-    uint64_t given;    /* bytes that the origin has sent for it */
-    uint64_t got;      /* bytes of responses */
-    uint64_t waits_since; /* the proxy cannot have begun to wait for it earlier, see `right` */
-    uint64_t heard_at; /* the clock when it heard the last words */
+    int fd;               /* -1: over */
+    sw_timer pace;        /* its next step */
+    uint64_t asked;       /* the clock just before its last request */
+    uint64_t given_at;    /* and just before the origin last sent something for it */
+    uint64_t given;       /* bytes that the origin has sent for it */
+    uint64_t got;         /* bytes of responses */
+    uint64_t waits_since; /* the proxy cannot have begun to wait for it earlier */
+    uint64_t heard_at;    /* the clock when it heard the last words */
     unsigned steps;
-    bool left;         /* it closed the connection by itself, as it should */
-    bool refused;      /* the proxy closed it */
+    bool left;            /* it was done, and has said so */
+    bool refused;         /* the proxy closed the connection */
     size_t words_length;
-    char words[LINE];  /* the proxy's last ones */
+    char words[LINE];     /* the proxy's last ones */
 };
 
 struct load {
