@@ -105,6 +105,14 @@ impl<T> WeakShared<T> {
             .map(|_| Shared(self.0))
     }
 
+    /// A reference to a value that is not there.
+    #[cfg(all(loom, test))]
+    pub(crate) fn to_nothing() -> WeakShared<T> {
+        let (strong, weak) = (AtomicUsize::new(0), AtomicUsize::new(1));
+        let inner = boxed(Inner { strong, weak, value: MaybeUninit::uninit() });
+        WeakShared(NonNull::from(Box::leak(inner.expect("memory"))))
+    }
+
     /// Is the value there?
     pub(crate) fn is_alive(&self) -> bool {
         self.inner().strong.load(Ordering::Relaxed) != 0

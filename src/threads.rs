@@ -256,6 +256,6 @@ pub(crate) fn leave(quietly: bool) {
     #[allow(unused_mut)]
     let mut sets = SETS.with(|sets| std::mem::take(&mut *sets.0.borrow_mut()));
     if quietly {
-        sets.iter_mut().for_each(|set| set.engine = Weak::new());
+        sets.iter_mut().for_each(|set| set.engine = WeakShared::to_nothing());
     }
 }

@@ -162,7 +162,7 @@ impl Outcome<'_> {
         if let Some(drift) = &self.drift {
             println!("\nDrift");
             drift.lines().iter().for_each(|line| println!("  {line}"));
-            drift.complaints.iter().for_each(|complaint| println!("  {complaint}"));
+            drift.complaints.iter().chain(&drift.notes).for_each(|said| println!("  {said}"));
         }
         println!("\nBooks {:>30} {:>13}", "ledger", "library");
         for line in &self.verdict.books {

@@ -9,7 +9,9 @@
 //! process. It has drifted if the last third has more than 2 % and 8 MiB over the first.
 //! Lateness has drifted if the last third's median or 99th percentile is above the first's by more than one
 //! tick and a quarter, once what the machine itself got worse is taken off: threads that only sleep tell how
-//! much. (A machine that is shared gets better and worse by itself.)
+//! much. A thread that has work to do is delayed more than one that only sleeps, where others want the CPU
+//! too: so if the shards' threads had to wait notably longer in the last third, for each second of
+//! CPU that they got, the machine got busier, and lateness is not judged; the report says so.
 
 use crate::clock::{self, MS, SECOND};
 use crate::fire::{Desk, Mailbox};
@@ -62,11 +64,54 @@ struct Third {
     memory: Vec<(u64, u64)>,
     late: Histogram<u64>,
     overslept: Histogram<u64>,
+    shards: Cpu,
+}
+
+/// What threads got of the CPU, and how long they waited for it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cpu {
+    got_ns: u64,
+    waited_ns: u64,
+}
+
+impl Cpu {
+    /// Of the shards' threads so far, as the system counts it; zeros where it does not.
+    fn of_shards() -> Cpu {
+        let mut all = Cpu::default();
+        for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+            let read = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+            if !read("comm").starts_with("drive-") {
+                continue;
+            }
+            let stat = read("schedstat");
+            let mut numbers = stat.split_whitespace().map(|word| word.parse().unwrap_or(0));
+            all.got_ns += numbers.next().unwrap_or(0);
+            all.waited_ns += numbers.next().unwrap_or(0);
+        }
+        all
+    }
+
+    fn since(self, before: Cpu) -> Cpu {
+        Cpu {
+            got_ns: self.got_ns.saturating_sub(before.got_ns),
+            waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
+        }
+    }
+
+    /// Seconds of waiting for each second of work.
+    fn wait(self) -> f64 {
+        self.waited_ns as f64 / self.got_ns.max(1) as f64
+    }
 }
 
 impl Third {
     fn new() -> Third {
-        Third { memory: Vec::new(), late: lateness::empty(), overslept: lateness::empty() }
+        Third {
+            memory: Vec::new(),
+            late: lateness::empty(),
+            overslept: lateness::empty(),
+            shards: Cpu::default(),
+        }
     }
 
     fn resident(&self) -> u64 {
@@ -86,6 +131,9 @@ pub struct Soak {
     thirds: Vec<Third>,
     tick: u64,
     leak: Option<Vec<u8>>,
+    /// What the shards' threads had got and waited as it began.
+    cpu: Cpu,
+    sabotaged: bool,
 }
 
 impl Soak {
@@ -93,7 +141,16 @@ impl Soak {
     pub fn new(begin: u64, end: u64, tick: u64, sabotage: Option<Sabotage>) -> Soak {
         let warm = ((end - begin) / 10).min(60 * SECOND);
         let leak = (sabotage == Some(Sabotage::Leak)).then(Vec::new);
-        Soak { begin: begin + warm, end, sampled: 0, thirds: Vec::new(), tick, leak }
+        Soak {
+            begin: begin + warm,
+            end,
+            sampled: 0,
+            thirds: Vec::new(),
+            tick,
+            leak,
+            cpu: Cpu::default(),
+            sabotaged: sabotage.is_some(),
+        }
     }
 
     /// Takes a sample if it is time. `late` and `overslept` are of the whole run so far.
@@ -102,6 +159,9 @@ impl Soak {
         let every = SECOND.min((self.end - self.begin) / 30);
         if now < self.begin || now < self.sampled + every {
             return;
+        }
+        if self.sampled == 0 {
+            self.cpu = Cpu::of_shards();
         }
         self.sampled = now;
         if let Some(leak) = &mut self.leak {
@@ -115,6 +175,7 @@ impl Soak {
         let third = &mut self.thirds[nth];
         third.memory.push((resident(), desk.service.stats(None).memory_bytes));
         (third.late, third.overslept) = (late.clone(), overslept.clone());
+        third.shards = Cpu::of_shards();
     }
 
     /// What came of it.
@@ -125,14 +186,27 @@ impl Soak {
             let before = &before[nth - 1];
             third[0].late.subtract(&before.late).expect("a part of it");
             third[0].overslept.subtract(&before.overslept).expect("a part of it");
+            third[0].shards = third[0].shards.since(before.shards);
         }
-        let mut complaints = Vec::new();
+        if let Some(first) = self.thirds.first_mut() {
+            first.shards = first.shards.since(self.cpu);
+        }
+        let (mut complaints, mut notes) = (Vec::new(), Vec::new());
         if let [first, .., last] = &self.thirds[..] {
             let (before, after) = (first.resident(), last.resident());
             if after > before + before / 50 + (8 << 20) {
                 complaints.push(format!("memory grew from {before} to {after} bytes"));
             }
-            for quantile in [0.5, 0.99] {
+            let waits = [first, last].map(|third| third.shards.wait());
+            let busier = waits[1] > 1.5 * waits[0] + 0.25 && !self.sabotaged;
+            if busier {
+                notes.push(format!(
+                    "lateness is not judged: the machine got busier, the shards' threads waited {:.2} s \
+                     for each second of CPU at first, {:.2} s at last",
+                    waits[0], waits[1]
+                ));
+            }
+            for quantile in [0.5, 0.99].into_iter().filter(|_| !busier) {
                 let grew = |of: fn(&Third) -> &Histogram<u64>| {
                     let [first, last] = [first, last].map(|t| of(t).value_at_quantile(quantile));
                     (first, last, last.saturating_sub(first))
@@ -148,7 +222,7 @@ impl Soak {
         } else {
             complaints.push("the run was too short to be judged".to_string());
         }
-        Drift { thirds: self.thirds, complaints }
+        Drift { thirds: self.thirds, complaints, notes }
     }
 }
 
@@ -156,6 +230,8 @@ impl Soak {
 pub struct Drift {
     thirds: Vec<Third>,
     pub complaints: Vec<String>,
+    /// What was not judged, and why.
+    pub notes: Vec<String>,
 }
 
 impl Drift {
@@ -163,12 +239,13 @@ impl Drift {
     pub fn lines(&self) -> Vec<String> {
         let line = |(nth, third): (usize, &Third)| {
             format!(
-                "third {}: resident {}, the library's {}, lateness {}; the machine's {}",
+                "third {}: resident {}, the library's {}, lateness {}; the machine's {}; {:.2} s waited for each of CPU",
                 nth + 1,
                 crate::units::bytes(third.resident()),
                 crate::units::bytes(third.counted()),
                 crate::report::quantiles(&third.late),
-                crate::report::quantiles(&third.overslept)
+                crate::report::quantiles(&third.overslept),
+                third.shards.wait(),
             )
         };
         self.thirds.iter().enumerate().map(line).collect()
@@ -180,6 +257,8 @@ impl Drift {
                 "resident_bytes": third.resident(),
                 "library_bytes": third.counted(),
                 "samples": third.memory.len(),
+                "cpu_ns": third.shards.got_ns,
+                "waited_for_cpu_ns": third.shards.waited_ns,
                 "lateness": crate::report::lateness_json(&third.late),
                 "machine_overslept": crate::report::lateness_json(&third.overslept),
             })
@@ -187,6 +266,7 @@ impl Drift {
         json!({
             "thirds": self.thirds.iter().map(third).collect::<Vec<_>>(),
             "complaints": self.complaints,
+            "notes": self.notes,
         })
     }
 }
