@@ -12,12 +12,14 @@ use crate::extra::Extra;
 use crate::gate::Work;
 use crate::port::Port;
 use crate::record::{Kind, pointer_of, pointer_of_drop};
+use crate::reset::To;
 use crate::shard::Shard;
 use crate::status::Error;
 use crate::sync::Ordering;
 use crate::ticks::Due;
 use crate::types::{Spec, TIMER_ABSOLUTE, TIMER_BURST, TIMER_FIXED_DELAY};
 use crate::word::{Phase, Word};
+use std::ffi::c_void;
 use std::ptr;
 
 /// A timer that has all it needs and has not been published.
@@ -41,8 +43,20 @@ pub(crate) fn check(spec: &Spec) -> Result<(), Error> {
     if known && modes && delivered { Ok(()) } else { Err(Error::Invalid) }
 }
 
+#[inline(always)]
 fn needs_extra(spec: &Spec) -> bool {
     spec.period_ns != 0 || spec.slack_ns != 0 || spec.drop.is_some() || !spec.queue.is_null()
+}
+
+impl Spec {
+    /// When it is due and what it calls, if that is all.
+    #[inline(always)]
+    pub(crate) fn plain(&self) -> Option<(To, *mut c_void)> {
+        let absolute = self.flags & TIMER_ABSOLUTE != 0;
+        let to = if absolute { To::Deadline(self.delay_ns) } else { To::Delay(self.delay_ns) };
+        let plain = self.flags & !TIMER_ABSOLUTE == 0 && !needs_extra(self);
+        (plain && self.callback.is_some()).then(|| (to, pointer_of(self.callback)))
+    }
 }
 
 impl Shard {

@@ -12,7 +12,6 @@ use crate::doors::{ANY, Doors};
 use crate::gate::{EXCLUSIVE, Work};
 use crate::handle::{GENERATION_MASK, Handle};
 use crate::queue::QueueInner;
-use crate::record::pointer_of;
 use crate::reset::To;
 use crate::shard::Shard;
 use crate::shared::{Shared, WeakShared};
@@ -22,9 +21,8 @@ use crate::sync::{AtomicU32, Ordering, ProcessWide, fence};
 use crate::sys::memory::boxed;
 use crate::sys::{affinity, barrier, call::drop_host, fork, random, thread};
 use crate::ticks::NEVER_TICK;
-use crate::types::{Callback, Event, NEVER, SHARD_ANY, Spec};
+use crate::types::{Event, NEVER, SHARD_ANY, Spec};
 use crate::worker::Lifecycle;
-use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 
 /// See the head of this file.
@@ -185,44 +183,6 @@ impl Engine {
 
     // ----------------------------------------------------------------- timers
 
-    /// Starts a one-shot with nothing but a deadline. As `arm`.
-    ///
-    /// # Errors
-    /// As `arm`.
-    ///
-    /// # Safety
-    /// As `arm`.
-    #[inline(always)]
-    pub(crate) unsafe fn arm_plain(
-        &self,
-        to: To,
-        callback: Callback,
-        ctx: *mut c_void,
-        out: *mut u64,
-    ) -> Result<(), Error> {
-        let pointer = pointer_of(Some(callback));
-        if let Some(port) = self.door(ANY)
-            // SAFETY: the port is this thread's; the rest is the caller's promise.
-            && unsafe { port.shard().arm_plain(port, &self.clock, to, pointer, ctx, out) }
-        {
-            return Ok(());
-        }
-        let callback = Some(callback);
-        // SAFETY: the caller's promise.
-        unsafe { self.arm_plain_slowly(&Spec { callback, ctx, ..to.spec() }, out) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    unsafe fn arm_plain_slowly(&self, spec: &Spec, out: *mut u64) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
-        let result = unsafe { self.arm(spec, out) };
-        if result.is_ok() {
-            self.open_any();
-        }
-        result
-    }
-
     /// Starts a timer. `out`, if not null, is written before the callback can run, and only on success.
     /// On refusal, whatever the reason, the spec's drop has run.
     ///
@@ -233,13 +193,32 @@ impl Engine {
     /// The spec's functions can be called with its ctx on any thread of the service or that polls,
     /// cancels or stops it, until the timer has ended; its queue is null or a queue of this engine that
     /// has not been freed; `out` is null or can be written.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn arm(&self, spec: &Spec, out: *mut u64) -> Result<(), Error> {
+        let code = if spec.shard == SHARD_ANY { ANY } else { spec.shard };
+        if let Some((to, callback)) = spec.plain()
+            && (code < ANY || spec.shard == SHARD_ANY)
+            && let Some(port) = self.door(code)
+            // SAFETY: the port is this thread's; the rest is the caller's promise.
+            && unsafe { port.shard().arm_plain(port, &self.clock, to, callback, spec.ctx, out) }
+        {
+            return Ok(());
+        }
         // SAFETY: the caller's promise.
-        unsafe { self.arm_checked(spec, out) }.inspect_err(|_| refuse(spec))
+        unsafe { self.arm_slowly(spec, out) }
     }
 
-    #[inline]
+    #[inline(never)]
+    unsafe fn arm_slowly(&self, spec: &Spec, out: *mut u64) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.arm_checked(spec, out) };
+        match result {
+            Ok(()) => self.open_any(),
+            Err(_) => refuse(spec),
+        }
+        result
+    }
+
     unsafe fn arm_checked(&self, spec: &Spec, out: *mut u64) -> Result<(), Error> {
         self.alive()?;
         check(spec)?;

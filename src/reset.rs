@@ -17,7 +17,7 @@ use crate::shard::Shard;
 use crate::status::{Error, Outcome};
 use crate::sync::Ordering;
 use crate::ticks::Due;
-use crate::types::{NEVER, Spec, TIMER_ABSOLUTE};
+use crate::types::NEVER;
 use crate::word::{Offset, Phase, Word};
 
 /// The instant that a timer is to be moved to.
@@ -30,14 +30,6 @@ pub(crate) enum To {
 }
 
 impl To {
-    /// A one-shot's description that says no more than this.
-    pub(crate) fn spec(self) -> Spec {
-        match self {
-            To::Delay(delay_ns) => Spec { delay_ns, ..Spec::default() },
-            To::Deadline(delay_ns) => Spec { delay_ns, flags: TIMER_ABSOLUTE, ..Spec::default() },
-        }
-    }
-
     /// The deadline, and the clock if it had to be read.
     #[inline]
     pub(crate) fn resolve(self, clock: &Clock) -> (u64, u64) {

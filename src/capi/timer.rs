@@ -7,7 +7,6 @@ use super::sized;
 use super::status::{done, found, give, sw_status, sw_status::*};
 use super::types::*;
 use crate::engine::Engine;
-use crate::reset::To;
 use crate::status::Outcome;
 use crate::sys::call::drop_host;
 use crate::types::{Callback, Spec};
@@ -54,7 +53,7 @@ pub unsafe extern "C" fn sw_timer_start(
     timer: *mut sw_timer,
 ) -> sw_status {
     // SAFETY: the caller's promise.
-    unsafe { start(service, To::Delay(delay_ns), callback, ctx, timer) }
+    unsafe { start(service, Spec { delay_ns, ..Spec::default() }, callback, ctx, timer) }
 }
 
 /// Starts a one-shot timer with a deadline on the service's clock.
@@ -69,8 +68,9 @@ pub unsafe extern "C" fn sw_timer_start_at(
     ctx: *mut c_void,
     timer: *mut sw_timer,
 ) -> sw_status {
+    let at = Spec { delay_ns: deadline_ns, flags: SW_TIMER_ABSOLUTE, ..Spec::default() };
     // SAFETY: the caller's promise.
-    unsafe { start(service, To::Deadline(deadline_ns), callback, ctx, timer) }
+    unsafe { start(service, at, callback, ctx, timer) }
 }
 
 /// Starts a periodic timer, whose first deadline is one period from now. Periods that are missed
@@ -88,22 +88,19 @@ pub unsafe extern "C" fn sw_timer_start_every(
     if period_ns == 0 {
         return SW_INVALID;
     }
+    let every = Spec { delay_ns: period_ns, period_ns, ..Spec::default() };
     // SAFETY: the caller's promise.
-    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
-    let callback = for_engine(callback);
-    let every = Spec { delay_ns: period_ns, period_ns, callback, ctx, ..Spec::default() };
-    // SAFETY: the caller's promise.
-    done(unsafe { engine.arm(&every, timer) })
+    unsafe { start(service, every, callback, ctx, timer) }
 }
 
-/// What the calls for a one-shot have in common.
+/// The common end of the three calls above.
 ///
 /// # Safety
 /// As theirs.
 #[inline(always)]
 unsafe fn start(
     service: *mut sw_service,
-    to: To,
+    spec: Spec,
     callback: sw_callback,
     ctx: *mut c_void,
     timer: *mut sw_timer,
@@ -112,7 +109,7 @@ unsafe fn start(
     let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
     let Some(callback) = for_engine(callback) else { return SW_INVALID };
     // SAFETY: the caller's promise.
-    done(unsafe { engine.arm_plain(to, callback, ctx, timer) })
+    done(unsafe { engine.arm(&Spec { callback: Some(callback), ctx, ..spec }, timer) })
 }
 
 /// The same function with the engine's name for the expiry.
