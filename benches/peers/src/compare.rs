@@ -40,6 +40,8 @@ fn rounds_of(workload: Workload, options: &Options) -> usize {
         Some(rounds) => rounds,
         None if options.quick => 2,
         None if workload.is_long() => 3,
+        // Memory hardly differs from run to run.
+        None if workload == Workload::W5 => 2,
         None => 5,
     }
 }

@@ -12,7 +12,7 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_parser = workload)]
     only: Vec<Workload>,
 
-    /// Rounds of each measurement [default: 5; 3 for W6 and W7, of which a round takes 10 s]
+    /// Rounds of each measurement [default: 5; 2 for W5; 3 for W6 and W7, of which a round takes 10 s]
     #[arg(long)]
     pub rounds: Option<usize>,
 
