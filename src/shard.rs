@@ -371,15 +371,25 @@ impl Shard {
             return;
         }
         let live = self.live_at_least();
-        let most = self.high_water.fetch_max(live, Ordering::Relaxed).max(live);
+        let most = self.raise_high_water(live);
         let counters = &port.own.counters;
         counters.net_mark.set(counters.net.get().wrapping_add(most - live));
     }
 
     /// The most timers that have been live at once.
     pub(crate) fn high_water(&self) -> u64 {
-        let live = self.live_at_least();
-        self.high_water.fetch_max(live, Ordering::Relaxed).max(live)
+        self.raise_high_water(self.live_at_least())
+    }
+
+    /// Notes that so many live, and answers how many did at most. All threads share this line, so it is written
+    /// only when there is something to write.
+    fn raise_high_water(&self, live: u64) -> u64 {
+        let most = self.high_water.load(Ordering::Relaxed);
+        if live <= most {
+            most
+        } else {
+            self.high_water.fetch_max(live, Ordering::Relaxed).max(live)
+        }
     }
 
     /// Called before the end of a timer is counted, by this port's thread: its room is there for any thread at once.
