@@ -4,14 +4,15 @@
 //! work (or has been told to be). The owner writes it before it sleeps; a thread that hands over work
 //! for an earlier tick lowers it and rings. Neither can miss the other: the starter publishes its
 //! entry, runs a full fence, then reads `armed`; the owner writes `armed`, runs a full fence, then
-//! looks at the inboxes. A later deadline wakes nobody.
+//! looks at the inboxes. A later deadline wakes nobody. All accesses to `armed` are Relaxed: nothing is handed
+//! over through it, and what orders it against inboxes, clock and descriptor are the full fences.
 //!
 //! A service's own thread sleeps on a futex (or, on the boot-time clock, on a timer descriptor). A host
 //! that drives the shard sleeps as it likes; it may ask for a descriptor, which is a timerfd that is
 //! set to `armed`.
 
 use crate::clock::Clock;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, Ordering, SwappedU64};
 use crate::sys::barrier;
 use crate::sys::futex::WaitWord;
 use crate::sys::timerfd::TimerFd;
@@ -25,7 +26,7 @@ pub(crate) const AWAKE: u64 = 0;
 
 /// See the head of this file.
 pub(crate) struct Alarm {
-    armed: AtomicU64,
+    armed: SwappedU64,
     /// What the service's own thread sleeps on.
     bell: WaitWord,
     /// What a host waits on, once asked for; or what the service's own thread sleeps on where a
@@ -40,7 +41,7 @@ pub(crate) struct Alarm {
 impl Alarm {
     pub(crate) fn new(threaded: bool, ticks: Ticks) -> Alarm {
         Alarm {
-            armed: AtomicU64::new(if threaded { AWAKE } else { NEVER_TICK }),
+            armed: SwappedU64::new(if threaded { AWAKE } else { NEVER_TICK }),
             bell: WaitWord::new(),
             descriptor: OnceLock::new(),
             why: AtomicU32::new(0),
@@ -63,7 +64,6 @@ impl Alarm {
     /// wheel, needs none).
     #[inline]
     pub(crate) fn notice(&self, tick: u64, clock: &Clock) {
-        // Relaxed: the fence before it orders it behind the hand-over; see the head of this file.
         if tick < self.armed.load(Ordering::Relaxed) {
             self.lower(tick, clock);
         }
@@ -74,7 +74,7 @@ impl Alarm {
         if self.threaded {
             self.ring(Woken::Earlier);
         } else {
-            self.armed.fetch_min(tick, Ordering::AcqRel);
+            self.armed.fetch_min(tick, Ordering::Relaxed);
             self.set_descriptor(clock);
         }
     }
@@ -83,8 +83,8 @@ impl Alarm {
     #[cold]
     pub(crate) fn ring(&self, why: Woken) {
         if self.threaded {
-            // AcqRel: of many that ring, one finds the owner asleep and pays for waking it.
-            if self.armed.swap(AWAKE, Ordering::AcqRel) != AWAKE {
+            // Of many that ring, one finds the owner asleep and pays for waking it.
+            if self.armed.swap(AWAKE, Ordering::Relaxed) != AWAKE {
                 // Relaxed: for the statistics alone.
                 self.why.store(why as u32, Ordering::Relaxed);
                 match self.descriptor.get() {
@@ -110,7 +110,7 @@ impl Alarm {
         if self.descriptor.get().is_some() {
             self.point_descriptor(tick, clock);
         }
-        self.armed.store(tick, Ordering::Release);
+        self.armed.store(tick, Ordering::Relaxed);
         // Full: partner of the fence between hand-over and `notice`.
         barrier::full();
         let sleeps = !anything();
@@ -121,23 +121,23 @@ impl Alarm {
                 None => self.bell.wait(seen, Some(self.ticks.instant(tick))),
             }
         }
-        self.armed.store(AWAKE, Ordering::Release);
+        self.armed.store(AWAKE, Ordering::Relaxed);
         sleeps.then(|| Woken::of(self.why.load(Ordering::Relaxed)))
     }
 
     /// A host's turn begins.
     pub(crate) fn wake(&self) {
-        self.armed.store(AWAKE, Ordering::Release);
+        self.armed.store(AWAKE, Ordering::Relaxed);
     }
 
     /// A host's turn ends: the next is wanted at `tick`. False when something came in meanwhile; then
     /// the turn is not over.
     pub(crate) fn rest(&self, tick: u64, clock: &Clock, anything: impl Fn() -> bool) -> bool {
-        self.armed.store(tick, Ordering::Release);
-        // Full: partner of the fence between hand-over and `notice`, and of the one in `descriptor`.
+        self.armed.store(tick, Ordering::Relaxed);
+        // Full: partner of the fence between hand-over and `notice`, and of the one in `set_descriptor`.
         barrier::full();
         if anything() {
-            self.armed.store(AWAKE, Ordering::Release);
+            self.armed.store(AWAKE, Ordering::Relaxed);
             return false;
         }
         self.set_descriptor(clock);
@@ -155,8 +155,7 @@ impl Alarm {
     pub(crate) fn descriptor(&self, clock: &Clock) -> io::Result<i32> {
         if self.descriptor.get().is_none() {
             let _ = self.descriptor.set(TimerFd::new(clock.kind())?);
-            // Full: either `rest` sees the descriptor, or `set_descriptor` sees what it armed.
-            barrier::full();
+            // Either `rest` sees the descriptor, or this what it armed: by the fence in here.
             self.set_descriptor(clock);
         }
         Ok(self.descriptor.get().map_or(-1, TimerFd::raw_fd))
@@ -169,11 +168,13 @@ impl Alarm {
             return;
         }
         loop {
-            let armed = self.armed.load(Ordering::Acquire);
+            let armed = self.armed.load(Ordering::Relaxed);
             let fired = self.point_descriptor(armed, clock);
+            // Full: partner of the one in `rest`, of that before `notice`, and of that after the clock was moved:
+            // whoever armed or moved it and did not see this descriptor pointed is seen here.
             barrier::full();
             let reached = clock.is_manual() && armed <= self.ticks.reached(clock.now());
-            if self.armed.load(Ordering::Acquire) == armed && (fired || !reached) {
+            if self.armed.load(Ordering::Relaxed) == armed && (fired || !reached) {
                 return;
             }
         }

@@ -152,7 +152,8 @@ impl<T: Zeroed> Arena<T> {
     }
 
     fn grow(&self, segment: usize) -> Result<(), Error> {
-        if !self.segments[segment].load(Ordering::Acquire).is_null() {
+        // Relaxed: it is not looked into here.
+        if !self.segments[segment].load(Ordering::Relaxed).is_null() {
             return Ok(());
         }
         let fresh = allocate::<T>(Self::length(segment)).ok_or(Error::NoMemory)?;

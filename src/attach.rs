@@ -51,7 +51,8 @@ impl Engine {
         }
         attached.retain(|&index| index != shard.index);
         attached.push(shard.index);
-        shard.attached.store(true, Ordering::Release);
+        // Relaxed, here and where it is read: it says which error a stranger gets.
+        shard.attached.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -67,7 +68,7 @@ impl Engine {
         let set = self.needed_set()?;
         let mut attached = set.attached(self);
         if !attached.contains(&shard.index) {
-            let attached = shard.attached.load(Ordering::Acquire);
+            let attached = shard.attached.load(Ordering::Relaxed);
             return Err(if attached { Error::Busy } else { Error::Invalid });
         }
         if set.turning() != 0 {
@@ -174,7 +175,7 @@ impl Shard {
         port.own.pass.store(0, Ordering::Relaxed);
         port.own.owner.store(false, Ordering::Relaxed);
         self.gate.open(EXCLUSIVE);
-        self.attached.store(false, Ordering::Release);
+        self.attached.store(false, Ordering::Relaxed);
         self.disown();
     }
 }

@@ -67,7 +67,8 @@ impl Clock {
             match self.manual_ns.compare_exchange_weak(
                 now,
                 later,
-                Ordering::AcqRel,
+                // Pairs with the Acquire in `now`.
+                Ordering::Release,
                 Ordering::Relaxed,
             ) {
                 Ok(_) => return Ok(()),

@@ -477,6 +477,7 @@ impl Engine {
     pub fn advance(&self, by_ns: u64) -> Result<(), Error> {
         self.alive()?;
         self.clock.advance(by_ns)?;
+        // Full: partner of the one in `Alarm::rest`: either this sees what is armed, or the owner the new time.
         barrier::full();
         for shard in &self.shards {
             if shard.alarm.armed() <= shard.ticks.reached(self.clock.now()) {
@@ -643,11 +644,11 @@ impl Engine {
         }
     }
 
-    /// Is a queue being freed?
+    /// Is a queue being freed? Asked after a gate has been closed.
     pub(crate) fn is_closing(&self) -> bool {
-        // SeqCst: with the one in `Closing::begin`, either this sees the closing or that the gate's bit.
-        fence(Ordering::SeqCst);
-        self.closing.load(Ordering::SeqCst) > 0
+        // Relaxed: between the gate's bit and this is the heavy fence of `Gate::close`, and with the one in
+        // `Closing::begin` either this sees the closing or that the bit.
+        self.closing.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -671,7 +672,9 @@ struct Closing<'a>(&'a Engine);
 
 impl<'a> Closing<'a> {
     fn begin(engine: &'a Engine) -> Result<Closing<'a>, Error> {
-        engine.closing.fetch_add(1, Ordering::SeqCst);
+        // Relaxed: see the fence.
+        engine.closing.fetch_add(1, Ordering::Relaxed);
+        // SeqCst: partner of the heavy fence in `Gate::close`; see `is_closing`.
         fence(Ordering::SeqCst);
         let closing = Closing(engine);
         let mine = |shard: &Shard| engine.port(shard).is_ok_and(|port| port.is_exclusive());
@@ -682,7 +685,8 @@ impl<'a> Closing<'a> {
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        self.0.closing.fetch_sub(1, Ordering::SeqCst);
+        // Relaxed: what was done meanwhile was done inside the gates, and is seen through them.
+        self.0.closing.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -130,7 +130,7 @@ impl Gate {
 
     /// Closes the gate; the caller then settles each port. False if that bit was set already.
     pub(crate) fn close(&self, bit: u32) -> bool {
-        // AcqRel: one closer at a time wins a bit, and sees what the last one did.
+        // AcqRel: one closer at a time wins a bit, and sees what the last one did; who is refused sees why.
         let before = self.0.fetch_or(bit, Ordering::AcqRel);
         barrier::heavy();
         before & bit == 0

@@ -106,7 +106,8 @@ impl Lane {
         // SAFETY: just made; the old one, if any, lives as long as the lane.
         let (new, old) = unsafe { (&*larger, array.as_ref()) };
         if let Some(old) = old {
-            let entries = self.top.load(Ordering::Acquire)..self.bottom.load(Ordering::Relaxed);
+            // Relaxed: what takers have taken meanwhile is copied in vain.
+            let entries = self.top.load(Ordering::Relaxed)..self.bottom.load(Ordering::Relaxed);
             for at in entries {
                 new.at(at).store(old.at(at).load(Ordering::Relaxed), Ordering::Relaxed);
             }

@@ -34,7 +34,8 @@ pub struct QueueInner {
     engine: WeakShared<Engine>,
     /// One for each shard.
     lanes: Box<[Lane]>,
-    /// Events that wait. Counted up after the event can be taken, so it may be below zero for a moment.
+    /// Events that wait. Counted up after the event can be taken, so it may be below zero for a moment. Relaxed:
+    /// nothing is handed over through it, and full fences order it against the descriptor.
     waiting: AtomicI64,
     descriptor: OnceLock<EventFd>,
     closed: AtomicBool,
@@ -110,13 +111,14 @@ impl QueueInner {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.life.used();
-        self.closed.load(Ordering::Acquire)
+        // Relaxed: asked inside the gate, whose fences order it.
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Marks it closed; the caller then lets the ports settle.
     pub(crate) fn close(&self) -> bool {
-        // AcqRel: one closer wins.
-        !self.closed.swap(true, Ordering::AcqRel)
+        // Relaxed: one closer wins; the caller's fence orders the rest.
+        !self.closed.swap(true, Ordering::Relaxed)
     }
 
     /// The descriptor, made when first asked for.
@@ -134,7 +136,7 @@ impl QueueInner {
     fn show(&self) {
         let Some(descriptor) = self.descriptor.get() else { return };
         loop {
-            let some = self.waiting.load(Ordering::Acquire) > 0;
+            let some = self.waiting.load(Ordering::Relaxed) > 0;
             if some {
                 descriptor.set();
             } else {
@@ -142,7 +144,7 @@ impl QueueInner {
             }
             // Full: whoever changes `waiting` after this sets the descriptor after this.
             fence(Ordering::SeqCst);
-            if (self.waiting.load(Ordering::Acquire) > 0) == some {
+            if (self.waiting.load(Ordering::Relaxed) > 0) == some {
                 return;
             }
         }
@@ -150,7 +152,7 @@ impl QueueInner {
 
     /// An event can be taken.
     fn arrived(&self) {
-        if self.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
+        if self.waiting.fetch_add(1, Ordering::Relaxed) == 0 {
             fence(Ordering::SeqCst);
             self.show();
         }
@@ -158,7 +160,8 @@ impl QueueInner {
 
     /// An event waits no more: taken, cancelled, withdrawn.
     pub(crate) fn left(&self) {
-        if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
+        self.life.used();
+        if self.waiting.fetch_sub(1, Ordering::Relaxed) == 1 {
             fence(Ordering::SeqCst);
             self.show();
         }
@@ -362,7 +365,9 @@ impl Turn<'_> {
         }
         extra.event_now_ns.store(self.now_ns, Ordering::Relaxed);
         if !waited {
-            extra.delivery.fetch_add(1, Ordering::Relaxed);
+            // The owner alone writes it.
+            let delivery = extra.delivery.load(Ordering::Relaxed).wrapping_add(1);
+            extra.delivery.store(delivery, Ordering::Relaxed);
             extra.event_deadline_ns.store(served_ns, Ordering::Relaxed);
             extra.event_missed.store(missed, Ordering::Relaxed);
         }

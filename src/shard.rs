@@ -311,11 +311,11 @@ impl Shard {
             if count == 0 {
                 return 0;
             }
-            // AcqRel: who takes room sees the end of the timer that made it, through whoever put it here.
+            // Relaxed: nothing comes with it. Room that timers have left is found in `freed`.
             match self.pool.compare_exchange_weak(
                 pool,
                 pool - count,
-                Ordering::AcqRel,
+                Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
                 Ok(_) => return count,
@@ -326,7 +326,7 @@ impl Shard {
 
     /// Gives room back for a timer that stop has handed back.
     pub(crate) fn free_to_pool(&self) {
-        self.pool.fetch_add(1, Ordering::AcqRel);
+        self.pool.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Live timers. Exact when all is quiet.
@@ -345,7 +345,7 @@ impl Shard {
         self.ports()
             .map(|port| &port.own.counters)
             .map(|counters| counters.cancelled.get().wrapping_add(counters.ended_by_fire.get()))
-            .fold(self.returned.load(Ordering::Acquire), u64::wrapping_add)
+            .fold(self.returned.load(Ordering::Relaxed), u64::wrapping_add)
     }
 
     /// Live timers, or fewer: starts are counted before ends, so what other threads do meanwhile can

@@ -6,15 +6,23 @@
 
 #[cfg(loom)]
 pub(crate) mod model;
+#[cfg(loom)]
+pub(crate) mod mutant;
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{Ordering, fence};
+pub(crate) use loom::sync::atomic::Ordering;
 #[cfg(loom)]
-pub(crate) use model::{AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64};
+pub(crate) use model::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, SwappedU64, fence,
+};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
 };
+
+/// One that some threads store to and others swap, without waiting for each other (see `model`).
+#[cfg(not(loom))]
+pub(crate) type SwappedU64 = AtomicU64;
 
 /// A cell whose access is scoped to a closure, so that loom can see each access begin and end.
 #[cfg(loom)]

@@ -272,7 +272,8 @@ pub(crate) struct Turning<'a>(&'a Shard);
 
 impl<'a> Turning<'a> {
     pub(crate) fn begin(shard: &'a Shard, token: u32) -> Turning<'a> {
-        shard.turner.store(token, Ordering::Release);
+        // Relaxed: against `stop` the fence in `Engine::poll` orders it.
+        shard.turner.store(token, Ordering::Relaxed);
         Turning(shard)
     }
 }

@@ -22,7 +22,8 @@ struct Waits<'a>(&'a Shard);
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        self.0.waits_for.store(0, Ordering::Release);
+        // Relaxed: who finds the next callback running sees it through that timer's word.
+        self.0.waits_for.store(0, Ordering::Relaxed);
     }
 }
 
@@ -43,7 +44,8 @@ impl Shard {
             return Err(Error::WouldDeadlock);
         }
         let _waits = if self.runs(handle) {
-            if self.turner.load(Ordering::Acquire) == token {
+            // Relaxed: is it this thread itself?
+            if self.turner.load(Ordering::Relaxed) == token {
                 return Err(Error::WouldDeadlock);
             }
             from.map(|from| Shard::note_wait(from, handle, shards)).transpose()?
@@ -115,7 +117,8 @@ impl Shard {
         handle: Handle,
         shards: &[Shard],
     ) -> Result<Waits<'a>, Error> {
-        from.waits_for.store(handle.pack(), Ordering::Release);
+        // Relaxed, here and where it is read: see the fence.
+        from.waits_for.store(handle.pack(), Ordering::Relaxed);
         let waits = Waits(from);
         // Full: whoever closes the circle last has its own note and all others' in view.
         fence(Ordering::SeqCst);
@@ -129,7 +132,7 @@ impl Shard {
             if shard.index == from.index {
                 return Err(Error::WouldDeadlock);
             }
-            match shard.waits_for.load(Ordering::Acquire) {
+            match shard.waits_for.load(Ordering::Relaxed) {
                 0 => return Ok(waits),
                 next => awaited = Handle::unpack(next),
             }

@@ -101,7 +101,8 @@ impl Engine {
     /// Refuses once the service has begun to stop.
     #[inline]
     pub(crate) fn running(&self) -> Result<(), Error> {
-        if self.lifecycle.state.load(Ordering::Acquire) == RUNNING {
+        // Relaxed: what it is asked for is decided at the gate.
+        if self.lifecycle.state.load(Ordering::Relaxed) == RUNNING {
             Ok(())
         } else {
             Err(Error::Stopped)
@@ -116,6 +117,7 @@ impl Engine {
 
     /// Is a stop under way?
     pub(crate) fn is_stopping(&self) -> bool {
+        // Acquire: pairs with the Release at the end of `stop`: who finds it over finds all handed back.
         self.lifecycle.state.load(Ordering::Acquire) == STOPPING
     }
 
@@ -166,9 +168,9 @@ impl Engine {
             return Err(Error::WouldDeadlock);
         }
         let life = &self.lifecycle;
-        // AcqRel: one thread stops; the others see that it does, or is done.
-        match life.state.compare_exchange(RUNNING, STOPPING, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => life.stopper.store(current_token(), Ordering::Release),
+        // Relaxed: one thread stops; the others wait until it is over, or see that they are it.
+        match life.state.compare_exchange(RUNNING, STOPPING, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => life.stopper.store(current_token(), Ordering::Relaxed),
             Err(_) => return self.await_stop().map(|()| 0),
         }
         for shard in self.shards() {
@@ -192,6 +194,7 @@ impl Engine {
             }
             returned += shard.hand_back(unfired);
         }
+        // Release: pairs with the Acquire in `await_stop` and `is_stopping`.
         life.state.store(OVER, Ordering::Release);
         life.over.bump_and_wake_all();
         Ok(returned)
@@ -201,10 +204,11 @@ impl Engine {
         let life = &self.lifecycle;
         loop {
             let seen = life.over.load();
+            // Acquire: pairs with the Release at the end of `stop`.
             if life.state.load(Ordering::Acquire) == OVER {
                 return Ok(());
             }
-            if life.stopper.load(Ordering::Acquire) == current_token() {
+            if life.stopper.load(Ordering::Relaxed) == current_token() {
                 return Err(Error::WouldDeadlock);
             }
             life.over.wait(seen, None);
@@ -263,7 +267,8 @@ pub(crate) fn work(engine: &Engine, index: u32, cpu: Option<u32>) {
     engine.lifecycle.reports.tell(ready);
     let Some((set, port)) = found.filter(|_| good) else { return };
     let token = current_token();
-    shard.owner.store(token, Ordering::Release);
+    // Relaxed: only this thread finds its own token there.
+    shard.owner.store(token, Ordering::Relaxed);
     port.own.owner.store(true, Ordering::Relaxed);
     set.set_turning(engine, index + 1);
     let turning = Turning::begin(shard, token);

@@ -36,7 +36,7 @@ fn credits_never_lost() {
 /// Room that a cancel makes can be found by all, and is found by one.
 #[test]
 fn freed_credit_is_taken_once() {
-    explore("freed_credit_is_taken_once", Some(3), || {
+    explore("freed_credit_is_taken_once", Some(2), || {
         let service = Service::new(1);
         let seen = Seen::new();
         let first = service.begin(&once(9, &seen));
@@ -100,7 +100,7 @@ fn full_is_exact_when_collected() {
 /// A start that finds the shard full makes room for itself as soon as a cancel has returned.
 #[test]
 fn cancel_makes_room_at_once() {
-    explore("cancel_makes_room_at_once", None, || {
+    explore("cancel_makes_room_at_once", Some(3), || {
         let service = Service::new(2);
         let seen = Seen::new();
         let timers = [(); 2].map(|()| service.begin(&once(9, &seen)));

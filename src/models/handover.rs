@@ -3,6 +3,8 @@
 use super::*;
 use crate::inbox::Inbox;
 use loom::sync::Notify;
+use loom::sync::atomic::AtomicU32;
+use loom::sync::atomic::Ordering::Relaxed;
 
 /// Drains until `want` entries have come, and tells when there is nothing.
 fn drain(inbox: &Inbox, into: &mut Vec<u64>) {
@@ -53,7 +55,7 @@ fn inbox_push_drain() {
 /// A block is not filled again before the consumer has left it.
 #[test]
 fn inbox_block_reuse() {
-    explore("inbox_block_reuse", None, || {
+    explore("inbox_block_reuse", Some(3), || {
         let inbox = Arc::new(Inbox::new());
         let theirs = inbox.clone();
         let producer = thread(move || (0..7).for_each(|entry| push(&theirs, entry)));
@@ -64,6 +66,32 @@ fn inbox_block_reuse() {
         producer.join().unwrap();
         drain(&inbox, &mut taken);
         assert_eq!(taken, (0..7).collect::<Vec<_>>());
+    });
+}
+
+/// The producer purges its inbox while the consumer takes: what means something comes out once, in order, and nothing
+/// else twice.
+#[test]
+fn inbox_purge_vs_take() {
+    explore("inbox_purge_vs_take", Some(3), || {
+        let inbox = Arc::new(Inbox::new());
+        (0..5).for_each(|entry| push(&inbox, entry));
+        let theirs = inbox.clone();
+        let producer = thread(move || {
+            // SAFETY: this thread is the producer now.
+            unsafe { theirs.purge(|entry| entry % 2 == 1) };
+            (5..8).for_each(|entry| push(&theirs, entry));
+        });
+        let mut taken = Vec::new();
+        for _ in 0..2 {
+            drain(&inbox, &mut taken);
+        }
+        producer.join().unwrap();
+        drain(&inbox, &mut taken);
+        assert!(taken.is_sorted_by(|a, b| a < b), "{taken:?}");
+        let live = |entry: &u64| entry % 2 == 1 || *entry >= 5;
+        let live: Vec<u64> = taken.into_iter().filter(live).collect();
+        assert_eq!(live, [1, 3, 5, 6, 7]);
     });
 }
 
@@ -119,7 +147,6 @@ fn start_vs_sleep() {
 
 /// The same for a timer that is earlier than the one that the thread sleeps for, from two threads.
 #[test]
-#[ignore = "more branches than loom takes"]
 fn two_starts_vs_sleep() {
     explore("two_starts_vs_sleep", Some(2), || {
         let service = Service::threaded(4);
@@ -159,10 +186,34 @@ fn reset_earlier_vs_sleep() {
     });
 }
 
+/// Timers are cancelled, and others started in their place, while the shard's thread sleeps for a later one or
+/// is about to: room and slots come back without it.
+#[test]
+fn cancel_vs_sleep() {
+    explore("cancel_vs_sleep", Some(3), || {
+        let service = Service::threaded(2);
+        let seen = Seen::new();
+        let late = service.begin(&once(100, &seen));
+        let worker = service.worker();
+        for _ in 0..2 {
+            let timer = service.begin(&once(200, &seen));
+            assert_eq!(service.try_start(&once(200, &seen)), Err(Error::Full));
+            assert_eq!(service.end(timer), Outcome::Done);
+        }
+        assert_eq!(service.end(late), Outcome::Done);
+        assert!(service.shards()[0].slab.end() <= 3);
+        assert_eq!(service.halt(), 0);
+        worker.join().unwrap();
+        let stats = service.quiet();
+        assert_eq!((stats.pending, stats.started, stats.cancelled), (0, 3, 3));
+        threads::leave(true);
+    });
+}
+
 /// Stop always finds the thread, awake or about to sleep.
 #[test]
 fn stop_vs_sleep() {
-    explore("stop_vs_sleep", None, || {
+    explore("stop_vs_sleep", Some(3), || {
         let service = Service::threaded(4);
         let worker = service.worker();
         assert_eq!(service.halt(), 0);
@@ -176,7 +227,7 @@ fn stop_vs_sleep() {
 /// tick (Q1), and that poll delivers it.
 #[test]
 fn rest_vs_start() {
-    explore("rest_vs_start", None, || {
+    explore("rest_vs_start", Some(3), || {
         let service = Service::new(4);
         let (late, early) = (Seen::new(), Seen::new());
         service.begin(&once(9, &late));
@@ -193,10 +244,30 @@ fn rest_vs_start() {
     });
 }
 
+/// Two threads start at once while the owner is at rest: the earlier of the two counts.
+#[test]
+fn rest_vs_two_starts() {
+    explore("rest_vs_two_starts", Some(3), || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        let start = |tick| {
+            let (service, seen) = (service.clone(), seen.clone());
+            thread(move || service.begin(&once(tick, &seen)))
+        };
+        join([start(3), start(5)]);
+        assert!(service.next(0).unwrap() <= 3 * TICK);
+        service.forward(3);
+        assert_eq!(service.turn0(), 1);
+        assert!(service.next(0).unwrap() <= 5 * TICK);
+        assert_eq!(service.quiet().pending, 1);
+        threads::leave(true);
+    });
+}
+
 /// The same for a reset to an earlier tick.
 #[test]
 fn rest_vs_reset_earlier() {
-    explore("rest_vs_reset_earlier", None, || {
+    explore("rest_vs_reset_earlier", Some(3), || {
         let service = Service::new(4);
         let seen = Seen::new();
         let timer = service.begin(&once(9, &seen));
@@ -215,7 +286,7 @@ fn rest_vs_reset_earlier() {
 /// A timer is cancelled, and its slot used again, before the owner has taken it in, or while it does.
 #[test]
 fn cancel_before_taken_in() {
-    explore("cancel_before_taken_in", None, || {
+    explore("cancel_before_taken_in", Some(3), || {
         let service = Service::new(4);
         let (first, second) = (Seen::new(), Seen::new());
         let (other, theirs) = (service.clone(), [first.clone(), second.clone()]);
@@ -254,6 +325,39 @@ fn clear_vs_start() {
         service.turn0();
         assert_eq!((seen[0].fired(), seen[1].fired()), (0, 1));
         assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// Who sees the new time sees what came before it.
+#[test]
+fn advance_publishes() {
+    explore("advance_publishes", Some(3), || {
+        let service = Service::new(4);
+        let note = Arc::new(AtomicU32::new(0));
+        let (other, theirs) = (service.clone(), note.clone());
+        let mover = thread(move || {
+            theirs.store(1, Relaxed);
+            other.forward(5);
+        });
+        if service.now() == 5 * TICK {
+            assert_eq!(note.load(Relaxed), 1);
+        }
+        mover.join().unwrap();
+        threads::leave(true);
+    });
+}
+
+/// Two threads move the clock: it goes on by what both say.
+#[test]
+fn advance_vs_advance() {
+    explore("advance_vs_advance", Some(3), || {
+        let service = Service::new(4);
+        let other = service.clone();
+        let mover = thread(move || other.forward(2));
+        service.forward(3);
+        mover.join().unwrap();
+        assert_eq!(service.now(), 5 * TICK);
         threads::leave(true);
     });
 }

@@ -5,18 +5,28 @@
 //! - `RUSTFLAGS="--cfg loom"`. A model runs the code that ships, through `crate::sync`; nothing is copied. Sizes
 //!   are cut (`cfg(loom)`): segments of 4, magazines of 2, blocks of 2, lanes of 2, 2 credits at a
 //!   time.
-//! - One model a race, named after it. Its doc says what must hold, which bound it is explored to
-//!   (preemptions; none: all interleavings), and which faults, put in by hand, it was seen to find.
+//! - One model a race, named after it. Its doc says what must hold; `TABLE.md` beside this file says to which
+//!   bound it was explored (so many preemptions; none: all interleavings), how far that went, and which
+//!   mutants of the code it finds (`tests/models` makes them).
 //! - Where timers are involved each model ends by `Service::quiet`: the accounting must be exact.
 //! - What a model observes it keeps in `std` atomics (`Seen`): they add no interleavings. Where the
 //!   question is whether a write is visible it is a loom cell.
 //! - Fences: the asymmetric pair of `sys::barrier` is two full fences here.
 //!
-//! `LOOM_MAX_PREEMPTIONS` sets another bound for all models, `LOOM_MAX_DURATION` (seconds) cuts each
-//! short. To find a failing interleaving again: `LOOM_CHECKPOINT_FILE=file LOOM_CHECKPOINT_INTERVAL=1`, and then
-//! once more with `LOOM_LOG=trace LOOM_LOCATION=1`.
+//! `LOOM_MAX_PREEMPTIONS` sets another bound for all models, `LOOM_MAX_DURATION` (seconds, with
+//! `LOOM_CHECKPOINT_INTERVAL=100`, which says how often to look) cuts each short. To see a failing interleaving again:
+//!
+//! ```sh
+//! export RUSTFLAGS="--cfg loom" LOOM_CHECKPOINT_FILE=target/failed.json
+//! LOOM_CHECKPOINT_INTERVAL=1 cargo test --profile models --lib models::fire::cancel_vs_fire
+//! LOOM_LOG=trace LOOM_LOCATION=1 LOOM_MAX_BRANCHES=20000 cargo test --profile models --lib models::fire::cancel_vs_fire
+//! ```
+//!
+//! The first run leaves the interleaving that failed in the file, the second begins with it and prints
+//! each step. (Take the file away before the next change of the code.)
 
 mod capacity;
+mod descriptors;
 mod fire;
 mod handover;
 mod inside;
@@ -38,37 +48,67 @@ use std::ffi::c_void;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
 
+/// Branches of one interleaving.
+const MAX_BRANCHES: usize = 20_000;
 /// Words of a model thread's stack.
 const STACK: usize = 1 << 15;
 /// Nanoseconds of a tick.
 pub(crate) const TICK: u64 = 1_000;
 
 /// Explores `body`, which runs as a thread of its own beside at most three others.
-pub(crate) fn explore(name: &str, bound: Option<usize>, body: fn()) {
+pub(crate) fn explore(name: &'static str, bound: Option<usize>, body: fn()) {
     explore_all(name, bound, false, body);
 }
 
 /// The same, with the upkeep that models leave out otherwise.
-pub(crate) fn explore_with_upkeep(name: &str, bound: Option<usize>, body: fn()) {
+pub(crate) fn explore_with_upkeep(name: &'static str, bound: Option<usize>, body: fn()) {
     explore_all(name, bound, true, body);
 }
 
-fn explore_all(name: &str, bound: Option<usize>, upkeep: bool, body: fn()) {
+fn explore_all(name: &'static str, bound: Option<usize>, upkeep: bool, body: fn()) {
     UPKEEP.set(upkeep);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(bound);
-    builder.max_branches = 20_000;
+    builder.max_branches = MAX_BRANCHES;
     let bound = builder.preemption_bound.map_or("none".to_string(), |bound| bound.to_string());
-    let runs = Arc::new(AtomicU64::new(0));
-    let (count, begin) = (runs.clone(), Instant::now());
-    builder.check(move || {
-        count.fetch_add(1, Ordering::Relaxed);
+    let report = Report { name, bound, runs: Arc::default(), begin: thread_seconds() };
+    let runs = report.runs.clone();
+    let run = move || {
+        runs.fetch_add(1, Ordering::Relaxed);
         spawn_with(body).join().unwrap();
-    });
-    let (runs, seconds) = (runs.load(Ordering::Relaxed), begin.elapsed().as_secs_f64());
-    println!("model {name}: bound {bound}, {runs} runs, {seconds:.1} s");
+    };
+    if std::env::var_os("LOOM_LOG").is_some() {
+        // This one prints what it does, and takes its bounds from the environment alone.
+        loom::model(run);
+    } else {
+        builder.check(run);
+    }
+}
+
+/// Says how far a model went, also when it fails.
+struct Report {
+    name: &'static str,
+    bound: String,
+    runs: Arc<AtomicU64>,
+    begin: f64,
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        let Report { name, bound, runs, begin } = self;
+        let (runs, seconds) = (runs.load(Ordering::Relaxed), thread_seconds() - *begin);
+        println!("model {name}: bound {bound}, {runs} runs, {seconds:.1} s");
+    }
+}
+
+/// Of the processor: all threads of a model are this one.
+fn thread_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the instant is written to a place that lives.
+    let refused = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    assert_eq!(refused, 0);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 fn spawn_with<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {

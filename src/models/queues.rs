@@ -4,12 +4,13 @@ use super::*;
 use crate::lane::Lane;
 use crate::queue::QueueInner;
 use crate::types::Event;
+use loom::sync::Notify;
 
 /// The owner puts in and makes the lane longer; two threads take. Each entry comes out once, the
 /// oldest first.
 #[test]
 fn lane_take_take_push_grow() {
-    explore("lane_take_take_push_grow", Some(3), || {
+    explore("lane_take_take_push_grow", Some(2), || {
         let lane = Arc::new(Lane::new());
         let push = |entry| {
             // SAFETY: this thread stands for the owner.
@@ -41,7 +42,7 @@ fn lane_take_take_push_grow() {
 /// takes.
 #[test]
 fn lane_take_vs_sweep() {
-    explore("lane_take_vs_sweep", None, || {
+    explore("lane_take_vs_sweep", Some(3), || {
         let lane = Arc::new(Lane::new());
         let push = |entry: u64| {
             // SAFETY: this thread stands for the owner.
@@ -66,29 +67,35 @@ fn lane_take_vs_sweep() {
 }
 
 #[derive(Clone, Copy)]
-struct Queue(*const QueueInner);
+pub(crate) struct Queue(*const QueueInner);
 
 // SAFETY: a queue may be used by any thread.
 unsafe impl Send for Queue {}
 
 impl Queue {
-    fn new(service: &Service) -> Queue {
+    pub(crate) fn new(service: &Service) -> Queue {
         Queue(service.queue_new().unwrap())
     }
 
-    fn spec(self, spec: Spec) -> Spec {
+    pub(crate) fn spec(self, spec: Spec) -> Spec {
         Spec { queue: self.0, callback: None, ..spec }
     }
 
     /// Takes at most one event.
-    fn take(self) -> Option<Event> {
+    pub(crate) fn take(self) -> Option<Event> {
         let mut event = Event { expiry: Expiry::default(), ctx: std::ptr::null_mut() };
         // SAFETY: the models take from queues that live; there is room for one.
         let taken = unsafe { Engine::queue_poll(self.0, &mut event, 1) }.unwrap();
         (taken == 1).then_some(event)
     }
 
-    fn free(self) {
+    /// Its descriptor.
+    pub(crate) fn descriptor(self) -> i32 {
+        // SAFETY: the models ask queues that live.
+        unsafe { Engine::queue_fd(self.0) }.unwrap()
+    }
+
+    pub(crate) fn free(self) {
         // SAFETY: the models do not use it afterwards.
         unsafe { Engine::queue_free(self.0) }.unwrap();
     }
@@ -97,7 +104,7 @@ impl Queue {
 /// A cancel wins until the event is taken, wherever the timer is on its way to the queue.
 #[test]
 fn queue_deliver_vs_cancel() {
-    explore("queue_deliver_vs_cancel", None, || {
+    explore("queue_deliver_vs_cancel", Some(3), || {
         let service = Service::new(4);
         let queue = Queue::new(&service);
         let seen = Seen::new();
@@ -196,7 +203,7 @@ fn queue_take_vs_reset() {
 /// told once, as an event or as missed.
 #[test]
 fn queue_periodic_take_vs_deliver() {
-    explore("queue_periodic_take_vs_deliver", None, || {
+    explore("queue_periodic_take_vs_deliver", Some(3), || {
         let service = Service::new(4);
         let queue = Queue::new(&service);
         let seen = Seen::new();
@@ -224,7 +231,7 @@ fn queue_periodic_take_vs_deliver() {
 /// the queue after its end.
 #[test]
 fn queue_free_vs_deliver() {
-    explore("queue_free_vs_deliver", None, || {
+    explore("queue_free_vs_deliver", Some(3), || {
         let service = Service::new(4);
         let queue = Queue::new(&service);
         let seen = Seen::new();
@@ -246,7 +253,7 @@ fn queue_free_vs_deliver() {
 /// are gone.
 #[test]
 fn queue_free_vs_attach_exclusive() {
-    explore("queue_free_vs_attach_exclusive", None, || {
+    explore("queue_free_vs_attach_exclusive", Some(3), || {
         let service = Service::new(4);
         let queue = Queue::new(&service);
         let seen = Seen::new();
@@ -268,6 +275,90 @@ fn queue_free_vs_attach_exclusive() {
         }
         assert_eq!(seen.dropped(), 1);
         assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// A taker moves a waiting event's word even while the shard has an exclusive owner, who moves it too: each point
+/// of the grid is told once.
+#[test]
+fn queue_take_vs_exclusive_owner() {
+    explore("queue_take_vs_exclusive_owner", Some(3), || {
+        let service = Service::new(4);
+        let queue = Queue::new(&service);
+        let seen = Seen::new();
+        service.attach(0, true).unwrap();
+        let timer = service.begin(&queue.spec(every(1, once(1, &seen))));
+        service.forward(1);
+        service.turn0();
+        service.forward(1);
+        let taker = thread(move || queue.take().map(|event| event.expiry));
+        service.turn0();
+        let first = taker.join().unwrap();
+        let points = |expiry: Option<Expiry>| expiry.map_or(0, |expiry| 1 + expiry.missed);
+        let mut told = points(first);
+        while let Some(event) = queue.take() {
+            told += points(Some(event.expiry));
+        }
+        assert_eq!(told, 2);
+        assert_eq!(service.end(timer), Outcome::Done);
+        service.detach(0).unwrap();
+        assert_eq!(service.quiet().pending, 0);
+        queue.free();
+        threads::leave(true);
+    });
+}
+
+/// A queue is freed while another thread takes the shard for itself and keeps it: the free is refused, or has
+/// come before; it does not wait for the other thread.
+#[test]
+fn queue_free_waits_for_no_owner() {
+    explore("queue_free_waits_for_no_owner", Some(3), || {
+        let service = Service::new(4);
+        let queue = Queue::new(&service);
+        let seen = Seen::new();
+        service.begin(&queue.spec(with_drop(once(1, &seen))));
+        let (other, over) = (service.clone(), Arc::new(Notify::new()));
+        let bell = over.clone();
+        let owner = thread(move || {
+            let attached = other.attach(0, true).is_ok();
+            bell.wait();
+            if attached {
+                other.detach(0).unwrap();
+            }
+        });
+        // SAFETY: freed once; used again only if that was refused.
+        let freed = unsafe { Engine::queue_free(queue.0) };
+        over.notify();
+        owner.join().unwrap();
+        if freed.is_err() {
+            assert_eq!(freed, Err(Error::Busy));
+            queue.free();
+        }
+        assert_eq!(seen.dropped(), 1);
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// A queue with an event that waits is freed while the service stops: each timer ends once, and nobody uses the
+/// queue after its end.
+#[test]
+fn queue_free_vs_stop() {
+    explore("queue_free_vs_stop", Some(3), || {
+        let service = Service::new(4);
+        let queue = Queue::new(&service);
+        let seen = Seen::new();
+        service.begin(&queue.spec(with_drop(once(1, &seen))));
+        service.forward(1);
+        service.turn0();
+        let other = service.clone();
+        let stopper = thread(move || other.halt());
+        queue.free();
+        let returned = stopper.join().unwrap();
+        assert_eq!((u64::from(seen.returned()), seen.dropped()), (returned, 1));
+        let stats = service.quiet();
+        assert_eq!((stats.pending, stats.cancelled), (0, 1 - returned));
         threads::leave(true);
     });
 }

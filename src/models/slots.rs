@@ -49,7 +49,7 @@ fn tagged_stack_aba() {
             self.stack.push(index, &self.links[index as usize]);
         }
     }
-    explore("tagged_stack_aba", None, || {
+    explore("tagged_stack_aba", Some(3), || {
         let all = Arc::new(Stack {
             stack: TaggedStack::new(),
             links: std::array::from_fn(|_| Link::new(0)),
@@ -75,7 +75,7 @@ fn tagged_stack_aba() {
 /// What is pushed comes with what was written to it before.
 #[test]
 fn tagged_stack_publishes() {
-    explore("tagged_stack_publishes", None, || {
+    explore("tagged_stack_publishes", Some(3), || {
         let all =
             Arc::new((TaggedStack::new(), [Link::new(0), Link::new(0), Link::new(0)], cells()));
         let push = |index: usize| {
@@ -122,7 +122,7 @@ unsafe impl Zeroed for Link {}
 /// finds a segment by an index finds its elements made.
 #[test]
 fn arena_grow_race() {
-    explore("arena_grow_race", None, || {
+    explore("arena_grow_race", Some(3), || {
         let arena = Arc::new(Arena::<Link>::new(3, 64));
         let held = Held::new();
         let grow = |want| {
@@ -145,6 +145,10 @@ fn arena_grow_race() {
         }
         join(growers);
         assert_eq!(arena.used(), 8);
+        // What each has written is where all find it.
+        (3..8).for_each(|index| {
+            assert_eq!(arena.at(index).load(std::sync::atomic::Ordering::Relaxed), 1);
+        });
     });
 }
 
@@ -156,7 +160,7 @@ fn slab() -> Slab {
 /// none is lost on the way.
 #[test]
 fn magazine_handover() {
-    explore("magazine_handover", None, || {
+    explore("magazine_handover", Some(3), || {
         let slab = Arc::new(slab());
         let ports = Arc::new([(); 2].map(|()| Port::new(std::ptr::null())));
         let held = Held::new();
@@ -220,7 +224,6 @@ fn depot_flush_refill() {
 
 /// Two threads start, cancel and start, through the whole service: no slot has two timers at a time.
 #[test]
-#[ignore = "long: more than 8 s even with one preemption"]
 fn two_threads_allocate_and_free() {
     explore("two_threads_allocate_and_free", Some(3), || {
         let service = Service::new(8);
@@ -238,7 +241,7 @@ fn two_threads_allocate_and_free() {
                     assert_eq!(service.end(timer), Outcome::Done);
                 };
                 let timers = [(); 3].map(|()| start());
-                timers.map(stop);
+                timers.into_iter().for_each(stop);
                 start();
             }
         };
@@ -256,9 +259,8 @@ fn two_threads_allocate_and_free() {
 /// A thread ends and another begins to use the shard, on the same port or a new one: room, slots, and what
 /// waits in the inbox stay.
 #[test]
-#[ignore = "long: more than 8 s even with one preemption"]
 fn port_given_up_vs_claimed() {
-    explore("port_given_up_vs_claimed", None, || {
+    explore("port_given_up_vs_claimed", Some(3), || {
         let service = Service::new(2);
         let seen = [Seen::new(), Seen::new()];
         let start = |seen: &Arc<Seen>| {
@@ -280,12 +282,31 @@ fn port_given_up_vs_claimed() {
     });
 }
 
+/// A thread has ended; two begin to use the shard at once: one of them gets the port that it has left.
+#[test]
+fn port_claimed_once() {
+    explore("port_claimed_once", Some(2), || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        let start = || {
+            let (service, seen) = (service.clone(), seen.clone());
+            move || service.begin(&once(1, &seen))
+        };
+        mortal(start()).join().unwrap();
+        join([thread(start()), thread(start())]);
+        service.forward(1);
+        assert_eq!((service.turn0(), seen.fired()), (3, 3));
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
 /// Deadlines beyond what a word holds: the notes that hold them are used again only when nobody relies on
 /// what they said.
 #[test]
 fn far_note_reuse() {
     const FAR: u64 = 1 << 40;
-    explore("far_note_reuse", Some(3), || {
+    explore("far_note_reuse", Some(2), || {
         let service = Service::new(4);
         let seen = [Seen::new(), Seen::new()];
         let timer = service.begin(&once(FAR, &seen[0]));
@@ -309,6 +330,29 @@ fn far_note_reuse() {
         service.forward(6);
         assert_eq!((service.turn0(), seen[1].fired()), (1, 1));
         assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// How long a timer still has is asked while it is moved, and its old note used again for another timer: the answer is of
+/// this timer, before or after.
+#[test]
+fn remaining_vs_note_reuse() {
+    const FAR: u64 = 1 << 40;
+    explore("remaining_vs_note_reuse", Some(2), || {
+        let service = Service::new(4);
+        let seen = [Seen::new(), Seen::new()];
+        let timer = service.begin(&once(FAR, &seen[0]));
+        service.turn0();
+        let other = service.clone();
+        let asker = thread(move || other.remaining(timer).unwrap());
+        assert_eq!(service.move_to(timer, FAR + 5), Outcome::Done);
+        service.turn0();
+        service.begin(&once(FAR + 9, &seen[1]));
+        let (outcome, left_ns) = asker.join().unwrap();
+        assert_eq!(outcome, Outcome::Done);
+        assert!([FAR, FAR + 5].contains(&(left_ns / TICK)), "{}", left_ns / TICK - FAR);
+        assert_eq!(service.quiet().pending, 2);
         threads::leave(true);
     });
 }

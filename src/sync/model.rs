@@ -11,12 +11,19 @@
 //!
 //! A load by the one thread that has written so far, which can only bring what it wrote last, is answered
 //! from here, after the mark: that keeps the interleavings fewer and changes none.
+//!
+//! And loom lets a thread's store pass before another thread's swap that has read an earlier store of the
+//! same thread, as if something could stand between a swap and what it read (its issue 282). Where that can
+//! happen (`SwappedU64`) a store looks at the swap first, without learning anything else from it.
 
-use loom::sync::{Condvar, atomic as raw};
+use super::mutant::{half, is, order as weakened, torn};
+use loom::sync::Condvar;
+pub(super) use loom::sync::atomic as raw;
 use loom::thread::{ThreadId, current};
 use raw::Ordering;
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::panic::Location;
 use std::rc::Rc;
 
 std::thread_local! {
@@ -26,18 +33,17 @@ std::thread_local! {
 
 type Mark = Rc<Condvar>;
 
-/// Who has written.
-enum Writer<V> {
-    /// The maker, or this thread alone so far; its last value, which is not known after an operation
-    /// that reads and writes.
-    One(ThreadId, Option<V>),
-    Many,
-}
-
-/// What is kept beside an atomic: the marks, and who has written.
+/// What is kept beside an atomic.
 struct Beside<V> {
     marks: RefCell<Vec<(ThreadId, Mark)>>,
-    writer: RefCell<Writer<V>>,
+    /// The one thread that has written so far, the maker included; `None` when there are several.
+    writer: Cell<Option<ThreadId>>,
+    /// The last value written.
+    value: Cell<V>,
+    /// Who stored last, other than by an operation that reads and writes; `None`: the maker, at birth.
+    stored: Cell<Option<ThreadId>>,
+    /// Who has read and written last since.
+    updated: Cell<Option<ThreadId>>,
 }
 
 // SAFETY: the threads of a model are one thread of the system, and no borrow is held where another of
@@ -48,8 +54,13 @@ unsafe impl<V> Sync for Beside<V> {}
 
 impl<V: Copy> Beside<V> {
     fn new(value: V) -> Beside<V> {
-        let writer = Writer::One(current().id(), Some(value));
-        Beside { marks: RefCell::default(), writer: RefCell::new(writer) }
+        Beside {
+            marks: RefCell::default(),
+            writer: Cell::new(Some(current().id())),
+            value: Cell::new(value),
+            stored: Cell::new(None),
+            updated: Cell::new(None),
+        }
     }
 
     /// Before a load; the value, if it is this thread's own.
@@ -63,10 +74,7 @@ impl<V: Copy> Beside<V> {
             mark
         });
         mark.notify_all();
-        match *self.writer.borrow() {
-            Writer::One(id, value) if id == me => value,
-            _ => None,
-        }
+        (self.writer.get() == Some(me)).then(|| self.value.get())
     }
 
     /// Before a write.
@@ -81,33 +89,60 @@ impl<V: Copy> Beside<V> {
         }
     }
 
-    /// After a write.
-    fn wrote(&self, value: Option<V>) {
-        let me = current().id();
-        let mut writer = self.writer.borrow_mut();
-        *writer = match *writer {
-            Writer::One(id, _) if id == me => Writer::One(me, value),
-            _ => Writer::Many,
-        };
+    /// Does an update by another thread stand between this thread's last store (or birth) and its next?
+    fn is_behind(&self) -> bool {
+        let me = Some(current().id());
+        let mine = self.stored.get().is_none() || self.stored.get() == me;
+        mine && self.updated.get().is_some() && self.updated.get() != me
+    }
+
+    fn stores(&self, value: V) {
+        let me = Some(current().id());
+        self.value.set(value);
+        self.stored.set(me);
+        self.updated.set(None);
+        self.writes(me);
+    }
+
+    fn updates(&self, value: V) {
+        let me = Some(current().id());
+        self.value.set(value);
+        self.updated.set(me);
+        self.writes(me);
+    }
+
+    fn writes(&self, me: Option<ThreadId>) {
+        if self.writer.get() != me {
+            self.writer.set(None);
+        }
+    }
+}
+
+/// Loom's fence.
+#[track_caller]
+pub(crate) fn fence(order: Ordering) {
+    if !is(Location::caller(), "dropped") {
+        raw::fence(order);
     }
 }
 
 macro_rules! wrap {
-    ($name:ident $(<$t:ident>)?, $value:ty) => {
-        /// Loom's atomic with marks.
+    ($name:ident $(<$t:ident>)?, $raw:ident, $value:ty, $other:expr, $strict:expr) => {
+        /// Loom's atomic, and what is kept beside it.
         pub(crate) struct $name $(<$t>)? {
-            inner: raw::$name $(<$t>)?,
+            inner: raw::$raw $(<$t>)?,
             beside: Beside<$value>,
         }
 
         impl $(<$t>)? $name $(<$t>)? {
             #[track_caller]
             pub(crate) fn new(value: $value) -> Self {
-                Self { inner: raw::$name::new(value), beside: Beside::new(value) }
+                Self { inner: raw::$raw::new(value), beside: Beside::new(value) }
             }
 
             #[track_caller]
             pub(crate) fn load(&self, order: Ordering) -> $value {
+                let order = half(Location::caller(), order, "acquire");
                 match self.beside.load() {
                     Some(value) => value,
                     None => self.inner.load(order),
@@ -116,16 +151,38 @@ macro_rules! wrap {
 
             #[track_caller]
             pub(crate) fn store(&self, value: $value, order: Ordering) {
+                let order = half(Location::caller(), order, "release");
                 self.beside.write();
-                self.inner.store(value, order);
-                self.beside.wrote(Some(value));
+                if $strict {
+                    self.beside.load();
+                    loom::stop_exploring();
+                    if self.beside.is_behind() {
+                        // Fails, and has then seen the update; the store comes at once.
+                        let other = $other(self.beside.value.get());
+                        let relaxed = Ordering::Relaxed;
+                        let seen = self.inner.compare_exchange(other, other, relaxed, relaxed);
+                        assert!(seen.is_err());
+                    }
+                    self.inner.store(value, order);
+                    loom::explore();
+                } else {
+                    self.inner.store(value, order);
+                }
+                self.beside.stores(value);
             }
 
             #[track_caller]
             pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                if is(Location::caller(), "torn") {
+                    let (load, store) = torn(order);
+                    let old = self.load(load);
+                    self.store(value, store);
+                    return old;
+                }
+                let order = weakened(Location::caller(), order);
                 self.beside.write();
                 let old = self.inner.swap(value, order);
-                self.beside.wrote(Some(value));
+                self.beside.updates(value);
                 old
             }
 
@@ -137,10 +194,21 @@ macro_rules! wrap {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
+                if is(Location::caller(), "torn") {
+                    let (load, store) = torn(success);
+                    let old = self.load(load);
+                    if old != seen {
+                        return Err(old);
+                    }
+                    self.store(new, store);
+                    return Ok(old);
+                }
+                let success = weakened(Location::caller(), success);
+                let failure = half(Location::caller(), failure, "failure");
                 self.beside.write();
                 let result = self.inner.compare_exchange(seen, new, success, failure);
                 if result.is_ok() {
-                    self.beside.wrote(Some(new));
+                    self.beside.updates(new);
                 }
                 result
             }
@@ -167,14 +235,22 @@ macro_rules! wrap {
 }
 
 macro_rules! count {
-    ($name:ident, $value:ty: $($op:ident)*) => {
+    ($name:ident, $value:ty: $($op:ident $new:expr),*) => {
         impl $name {
             $(
                 #[track_caller]
                 pub(crate) fn $op(&self, value: $value, order: Ordering) -> $value {
+                    let new: fn($value, $value) -> $value = $new;
+                    if is(Location::caller(), "torn") {
+                        let (load, store) = torn(order);
+                        let old = self.load(load);
+                        self.store(new(old, value), store);
+                        return old;
+                    }
+                    let order = weakened(Location::caller(), order);
                     self.beside.write();
                     let old = self.inner.$op(value, order);
-                    self.beside.wrote(None);
+                    self.beside.updates(new(old, value));
                     old
                 }
             )*
@@ -188,17 +264,30 @@ macro_rules! count {
     };
 }
 
-wrap!(AtomicBool, bool);
-wrap!(AtomicI64, i64);
-wrap!(AtomicU16, u16);
-wrap!(AtomicU32, u32);
-wrap!(AtomicU64, u64);
-wrap!(AtomicPtr<T>, *mut T);
+wrap!(AtomicBool, AtomicBool, bool, |value: bool| !value, false);
+wrap!(AtomicI64, AtomicI64, i64, |value: i64| !value, false);
+wrap!(AtomicU16, AtomicU16, u16, |value: u16| !value, false);
+wrap!(AtomicU32, AtomicU32, u32, |value: u32| !value, false);
+wrap!(AtomicU64, AtomicU64, u64, |value: u64| !value, false);
+wrap!(SwappedU64, AtomicU64, u64, |value: u64| !value, true);
+wrap!(AtomicPtr<T>, AtomicPtr, *mut T, |value: *mut T| value.wrapping_byte_add(1), false);
 
-count!(AtomicI64, i64: fetch_add fetch_sub);
+count!(AtomicI64, i64: fetch_add i64::wrapping_add, fetch_sub i64::wrapping_sub);
 count!(AtomicU16, u16:);
-count!(AtomicU32, u32: fetch_add fetch_sub fetch_and fetch_or);
-count!(AtomicU64, u64: fetch_add fetch_max fetch_min);
+count!(
+    AtomicU32, u32:
+    fetch_add u32::wrapping_add,
+    fetch_sub u32::wrapping_sub,
+    fetch_and |old, value| old & value,
+    fetch_or |old, value| old | value
+);
+count!(
+    AtomicU64, u64:
+    fetch_add u64::wrapping_add,
+    fetch_max u64::max,
+    fetch_min u64::min
+);
+count!(SwappedU64, u64: fetch_min u64::min);
 
 impl<T> Default for AtomicPtr<T> {
     fn default() -> Self {
@@ -211,6 +300,25 @@ mod models {
     use super::*;
     use std::collections::HashSet;
     use std::sync::{Arc, Mutex};
+
+    /// What a swap has read is followed by the swap.
+    #[test]
+    fn a_store_comes_after_the_swap_that_read_the_last() {
+        loom::model(|| {
+            let shared = Arc::new(SwappedU64::new(0));
+            let theirs = shared.clone();
+            let other = loom::thread::spawn(move || {
+                let first = theirs.swap(10, Ordering::Relaxed);
+                (first, theirs.swap(20, Ordering::Relaxed))
+            });
+            shared.store(1, Ordering::Relaxed);
+            shared.store(2, Ordering::Relaxed);
+            let (first, second) = other.join().unwrap();
+            let last = shared.swap(0, Ordering::Relaxed);
+            let orders = [(0, 10, 2), (0, 1, 2), (0, 2, 20), (1, 10, 2), (1, 2, 20), (2, 10, 20)];
+            assert!(orders.contains(&(first, second, last)), "{first} {second} {last}");
+        });
+    }
 
     /// Loom alone explores this in one order; with marks both are seen.
     #[test]

@@ -53,6 +53,7 @@ pub(crate) fn init() {
 }
 
 /// The hot side's fence: nothing but a bar to the compiler, given membarrier.
+#[cfg_attr(loom, track_caller)]
 #[inline(always)]
 pub(crate) fn light() {
     // Relaxed: see `init`.
@@ -80,6 +81,7 @@ pub(crate) fn light_is_free() -> bool {
 }
 
 /// The rare side's fence. A system call that interrupts the other CPUs on which we run.
+#[cfg_attr(loom, track_caller)]
 pub(crate) fn heavy() {
     // SeqCst: partner of the hot sides that found no membarrier; and between two rare sides.
     fence(Ordering::SeqCst);
@@ -98,6 +100,7 @@ pub(crate) fn heavy() {
 /// Keeps a write before and a read after it in this order: to be seen by another `full`, or by
 /// `heavy`. (On x86-64 compilers make it a locked no-op on the stack, at 3 ns; an MFENCE, which old
 /// ones chose, takes 20.)
+#[cfg_attr(loom, track_caller)]
 #[inline(always)]
 pub(crate) fn full() {
     // SeqCst: partner of another `full`, and of `heavy`.

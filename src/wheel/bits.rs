@@ -52,7 +52,7 @@ pub(super) fn first_tick(elapsed: u64, bucket: usize) -> u64 {
     (elapsed & above) | ((bucket & (DIGITS - 1)) as u64) << (level * DIGIT_BITS)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::wheel::tests::ORIGINS;

@@ -33,9 +33,9 @@ mod chunks;
 mod compact;
 mod reminder;
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod check;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub(crate) use bits::LEVELS;

@@ -1,0 +1,73 @@
+//! What is not in the table, or is in it without a killer, and why.
+
+use crate::mutants::Mutant;
+
+/// Functions whose orders no model comes to. An empty name: the whole file.
+pub(crate) const UNREACHED: &[(&str, &str, &str)] = &[
+    ("src/sys/fork.rs", "", "a fork is not modelled; the words are the process's own"),
+    ("src/sys/barrier.rs", "", "its fences are mutants of their callers, each for itself"),
+    ("src/stats.rs", "overdue_ns", "as `remaining`, for the statistics"),
+    (
+        "src/tally.rs",
+        "",
+        "callbacks that are timed: by the system's clock, which a model must not depend on",
+    ),
+    ("src/trim.rs", "", "a request that the owner finds by and by"),
+    ("src/visit.rs", "", "as `remaining`"),
+];
+
+/// loom never lets a load take its value after a later store of the same thread, nor see a store that comes later in
+/// its own run. So it cannot tell whether a load stays before the store that allows others to write over what was read.
+const READ_BEFORE_OVERWRITTEN: &str =
+    "keeps reads before the word that allows to write over them, which loom does by itself";
+const FAIR: &str = "only spreads the work";
+const COUNTED: &str = "for the statistics, which say that they may miss some";
+const ONE_WRITER: &str = "one thread at a time writes it";
+
+const HANDED_OVER: &str =
+    "`pushed` hands it over, too: nothing is looked at before an entry that was pushed later";
+
+/// Mutants that no model finds: file, function, a part of what stands there, way, and why that is right.
+const SPARED: &[(&str, &str, &str, &str, &str)] = &[
+    ("src/engine.rs", "begin", "closing", "torn", TWO_FREES),
+    ("src/engine.rs", "drop", "closing", "torn", TWO_FREES),
+    ("src/engine.rs", "next_home", "", "torn", FAIR),
+    ("src/inbox.rs", "lengthen", "taken", "acquire", READ_BEFORE_OVERWRITTEN),
+    ("src/inbox.rs", "lengthen", "blocks", "torn", ONE_WRITER),
+    ("src/inbox.rs", "lengthen", "first", "release", HANDED_OVER),
+    ("src/inbox.rs", "lengthen", "next", "release", HANDED_OVER),
+    ("src/inbox.rs", "take", "first", "acquire", HANDED_OVER),
+    ("src/inbox.rs", "take", "next", "acquire", HANDED_OVER),
+    ("src/inbox.rs", "take", "taken", "release", READ_BEFORE_OVERWRITTEN),
+    ("src/inbox.rs", "purge", "pushed", "release", "the flag `taking` hands it over, too"),
+    ("src/lane.rs", "reserve", "top", "acquire", READ_BEFORE_OVERWRITTEN),
+    ("src/lane.rs", "take_oldest", "compare_exchange", "release", READ_BEFORE_OVERWRITTEN),
+    ("src/queue.rs", "close", "", "torn", "a queue is freed once: its host says so"),
+    ("src/queue.rs", "descriptor", "", "dropped", "the fence in `show` does it, too"),
+    ("src/queue.rs", "take", "turn", "torn", FAIR),
+    ("src/shard.rs", "free_to_pool", "", "torn", ONE_WRITER),
+    ("src/shard.rs", "high_water", "", "torn", COUNTED),
+    ("src/shard.rs", "note_high_water", "", "torn", COUNTED),
+    ("src/worker.rs", "hand_back", "returned", "torn", ONE_WRITER),
+];
+
+const TWO_FREES: &str = "when two queues are freed at once: miscounted, one may wait for an exclusive owner instead of being refused";
+
+pub(crate) fn unreached(file: &str, function: &str) -> Option<&'static str> {
+    UNREACHED
+        .iter()
+        .find(|(place, name, _)| *place == file && (name.is_empty() || *name == function))
+        .map(|(.., why)| *why)
+}
+
+pub(crate) fn reason(mutant: &Mutant) -> Option<&'static str> {
+    SPARED
+        .iter()
+        .find(|(file, function, part, way, _)| {
+            mutant.file == *file
+                && mutant.function == *function
+                && mutant.what.contains(part)
+                && mutant.way == *way
+        })
+        .map(|(.., why)| *why)
+}
