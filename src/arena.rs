@@ -26,7 +26,7 @@ const FIRST_BITS: u32 = 2;
 #[cfg(not(loom))]
 const SEGMENTS: usize = 30 - FIRST_BITS as usize;
 #[cfg(loom)]
-const SEGMENTS: usize = 3;
+const SEGMENTS: usize = if cfg!(shuttle) { 6 } else { 3 };
 
 /// A growing array with stable addresses.
 pub(crate) struct Arena<T: Zeroed> {

@@ -119,6 +119,10 @@
 //! | the C ABI | `capi` |
 //! | the operating system | `sys` |
 
+/// In scenarios shuttle stands in for loom.
+#[cfg(shuttle)]
+extern crate shuttle as loom;
+
 mod alarm;
 mod arena;
 mod arm;
@@ -146,7 +150,7 @@ mod histogram;
 mod host;
 mod inbox;
 mod lane;
-#[cfg(all(loom, test))]
+#[cfg(all(loom, test, not(shuttle)))]
 mod models;
 mod plain;
 mod port;
@@ -155,6 +159,8 @@ mod record;
 mod report;
 mod reset;
 mod returned;
+#[cfg(all(shuttle, test))]
+mod scenarios;
 mod service;
 mod shard;
 mod shared;

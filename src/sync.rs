@@ -1,17 +1,22 @@
 //! The one door to atomics, cells and threads: `std` in a build for use, loom in a build for
-//! models (`RUSTFLAGS="--cfg loom"`).
+//! models (`RUSTFLAGS="--cfg loom"`), and shuttle in loom's place in one for scenarios (`--cfg shuttle` as
+//! well: see `lib.rs` and `.ci/shuttle`).
 //!
 //! Ground rule: no other module names `std::sync::atomic`, `std::cell::UnsafeCell` or
 //! `std::thread` in code that a model runs, so that what loom checks is the code that ships.
 
-#[cfg(loom)]
+#[cfg(all(loom, not(shuttle)))]
 pub(crate) mod model;
-#[cfg(loom)]
+#[cfg(all(loom, not(shuttle)))]
 pub(crate) mod mutant;
 
-#[cfg(loom)]
+#[cfg(all(loom, not(shuttle)))]
 pub(crate) use loom::sync::atomic::Ordering;
-#[cfg(loom)]
+#[cfg(shuttle)]
+pub(crate) use loom::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
+};
+#[cfg(all(loom, not(shuttle)))]
 pub(crate) use model::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, SwappedU64, fence,
 };
@@ -21,19 +26,19 @@ pub(crate) use std::sync::atomic::{
 };
 
 /// One that some threads store to and others swap, without waiting for each other (see `model`).
-#[cfg(not(loom))]
+#[cfg(any(not(loom), shuttle))]
 pub(crate) type SwappedU64 = AtomicU64;
 
 /// A cell whose access is scoped to a closure, so that loom can see each access begin and end.
-#[cfg(loom)]
+#[cfg(all(loom, not(shuttle)))]
 pub(crate) use loom::cell::UnsafeCell;
 
-#[cfg(not(loom))]
+#[cfg(any(not(loom), shuttle))]
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
-#[cfg(not(loom))]
+#[cfg(any(not(loom), shuttle))]
 impl<T> UnsafeCell<T> {
     pub(crate) const fn new(value: T) -> Self {
         UnsafeCell(std::cell::UnsafeCell::new(value))
@@ -96,9 +101,9 @@ pub(crate) fn look_again() {
 /// model leaves it out unless it is about that: the interleavings would be very many.
 #[inline(always)]
 pub(crate) fn leaves_out_upkeep() -> bool {
-    #[cfg(loom)]
+    #[cfg(all(loom, not(shuttle)))]
     return !model::UPKEEP.get();
-    #[cfg(not(loom))]
+    #[cfg(any(not(loom), shuttle))]
     false
 }
 

@@ -174,7 +174,7 @@ mod tests {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, loom, not(shuttle)))]
 mod models {
     use super::*;
     use loom::sync::Arc;

@@ -99,3 +99,17 @@ proptest::proptest! {
         calls::play(codes.as_flattened()).map_err(proptest::prelude::TestCaseError::fail)?;
     }
 }
+
+/// What the fuzz target has found worth keeping.
+#[test]
+fn the_corpus() {
+    let mut played = 0;
+    for file in cc::root().join("fuzz/corpus/abi").read_dir().expect("a corpus") {
+        let path = file.expect("readable").path();
+        if let Err(what) = calls::play(&std::fs::read(&path).expect("readable")) {
+            panic!("{}: {what}", path.display());
+        }
+        played += 1;
+    }
+    assert!(played > 10, "{played}");
+}

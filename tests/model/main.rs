@@ -27,3 +27,19 @@ proptest! {
         duel::play(&codes.concat()).map_err(TestCaseError::fail)?;
     }
 }
+
+/// What the fuzz target has found worth keeping.
+#[test]
+fn the_corpus() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let corpus = here.ancestors().map(|dir| dir.join("fuzz/corpus/model")).find(|dir| dir.is_dir());
+    let mut played = 0;
+    for file in corpus.expect("a corpus").read_dir().expect("readable") {
+        let path = file.expect("readable").path();
+        if let Err(story) = duel::play(&std::fs::read(&path).expect("readable")) {
+            panic!("{}\n{story}", path.display());
+        }
+        played += 1;
+    }
+    assert!(played > 10, "{played}");
+}
