@@ -269,6 +269,8 @@ impl Turn<'_> {
             // SAFETY: the caller owns the shard.
             unsafe {
                 shard.with_core(|core| {
+                    // What the callback has started was armed before. Without memory that waits.
+                    let _ = core.settle_fresh(&shard.slab);
                     if again {
                         core.file_again(record, slot, due.tick);
                     } else {

@@ -170,12 +170,11 @@ impl Turn<'_> {
             return false;
         }
         let due = shard.ticks.with_low(kind.tick(word.offset()), record.low());
-        if due.tick > self.now_tick || due.deadline_ns > self.now_ns || port.at_peak() {
-            return false;
-        }
-        // Room for a timer that is armed again in its callback.
-        // SAFETY: the caller owns the shard.
-        if !unsafe { shard.with_core(|core| core.has_room_for_ready()) } {
+        // SAFETY: the caller owns the shard. Room for a timer that is armed again in its callback.
+        let (tick, room) =
+            unsafe { shard.with_core(|core| (core.wheel.elapsed(), core.has_room_for_ready())) };
+        // One that was put off comes in its own place, as in `serve`.
+        if due.tick > tick || due.deadline_ns > self.now_ns || !room || port.at_peak() {
             return false;
         }
         let running = word.with(Phase::Running, Offset::NONE);

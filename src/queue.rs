@@ -378,7 +378,13 @@ impl Turn<'_> {
         if let Some(next_due) = next_due {
             shard.slab.set_low(record, offset, next_due);
             // SAFETY: the caller owns the shard, and `reserve_ready` made room.
-            unsafe { shard.with_core(|core| core.file_surely(record, slot, next_due.tick)) };
+            unsafe {
+                shard.with_core(|core| {
+                    // What callbacks of this turn have started was armed before.
+                    let _ = core.settle_fresh(&shard.slab);
+                    core.file_surely(record, slot, next_due.tick);
+                });
+            }
         }
         if periodic {
             shard.slab.release(word.offset());

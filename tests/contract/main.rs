@@ -16,6 +16,7 @@ mod handles;
 mod host;
 mod inside;
 mod memory;
+mod order;
 mod periods;
 mod queues;
 mod races;
@@ -29,6 +30,7 @@ mod time;
 mod time_idle;
 mod time_range;
 mod waits;
+mod warm;
 
 /// The instant at which a timer with this deadline is due: the first tick at or after it. None
 /// if the clock cannot get there.
