@@ -336,7 +336,11 @@ impl Inbox {
         most: usize,
         mut each: impl FnMut(u64, Option<u64>) -> bool,
     ) -> usize {
-        let Some(_lock) = self.lock() else { return 0 };
+        let Some(_lock) = self.lock() else {
+            // The producer is purging: the sooner it goes on the better.
+            crate::sync::yield_now();
+            return 0;
+        };
         let taken = self.taken.load(Ordering::Relaxed);
         // Acquire: pairs with the Release in `push` and `purge`.
         let there = self.pushed.load(Ordering::Acquire) - taken;
