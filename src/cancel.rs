@@ -203,7 +203,7 @@ impl Shard {
     pub(crate) unsafe fn cancel_if_of(&self, port: &Port, slot: u32, queue: &QueueInner) {
         let record = self.slab.at(slot);
         let word = record.word();
-        if !matches!(word.phase(), Phase::Pending | Phase::Queued) {
+        if !word.waits() {
             return;
         }
         let named = self.extra_of(record).map(|extra| extra.queue.load(Ordering::Relaxed));

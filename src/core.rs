@@ -12,7 +12,7 @@ use crate::status::Error;
 use crate::sys::prefetch::{prefetch_read, prefetch_write};
 use crate::ticks::NEVER_TICK;
 use crate::wheel::{Batch, Look, NoMemory, Records, Reminder, Wheel};
-use crate::word::{Offset, Phase};
+use crate::word::Offset;
 use std::collections::VecDeque;
 
 /// Reminders that one turn moves in cascades before it looks at the inboxes again, and that one
@@ -200,9 +200,6 @@ impl Core {
     /// one more than it uses, which leaves room for one `file_surely` at any time.
     #[inline]
     pub(crate) fn reserve_ready(&mut self, count: usize) -> Result<(), Error> {
-        if self.ready.capacity() - self.ready.len() >= count {
-            return Ok(());
-        }
         self.ready.try_reserve(count).map_err(|_| Error::NoMemory)
     }
 
@@ -215,7 +212,7 @@ impl Core {
     /// Would `take_in` do anything with this entry?
     pub(crate) fn means_something(slab: &Slab, entry: Entry) -> bool {
         let word = slab.at(entry.slot()).word();
-        word.generation() == entry.generation() && word.phase() == Phase::Pending
+        word.is_pending(entry.generation())
     }
 
     /// Takes in an entry of an inbox. An error leaves it where it is.
@@ -223,7 +220,7 @@ impl Core {
     pub(crate) fn take_in(&mut self, slab: &Slab, entry: Entry) -> Result<(), Error> {
         let record = slab.at(entry.slot());
         let word = record.word();
-        if word.generation() != entry.generation() || word.phase() != Phase::Pending {
+        if !word.is_pending(entry.generation()) {
             return Ok(());
         }
         match slab.tick_of(record, word.offset()) {

@@ -12,6 +12,7 @@ use crate::core::{Entry, is_newest};
 use crate::gate::Work;
 use crate::handle::Handle;
 use crate::port::Port;
+use crate::record::Kind;
 use crate::reset::To;
 use crate::shard::Shard;
 use crate::turn::Turn;
@@ -19,6 +20,12 @@ use crate::types::Expiry;
 use crate::wheel::Reminder;
 use crate::word::{Offset, Phase, Word};
 use std::ffi::c_void;
+
+/// Is this generation's timer armed, for a near deadline and without an extra?
+#[inline(always)]
+fn is_plain(word: Word, kind: Kind, generation: u32) -> bool {
+    word.is_pending(generation) && word.offset().is_near() && !kind.has_extra()
+}
 
 impl Shard {
     /// Starts a plain timer. `out`, if not null, is written before the callback can run.
@@ -96,9 +103,7 @@ impl Shard {
         let kind = record.kind();
         // SAFETY: the caller has claimed the port.
         let room = unsafe { port.has_room_for_slot() };
-        let plain =
-            word.is_pending(handle.generation) && word.offset().is_near() && !kind.has_extra();
-        if !(plain && room) || port.at_peak() {
+        if !(is_plain(word, kind, handle.generation) && room) || port.at_peak() {
             return false;
         }
         let (free, spent) = self.slab.freed(word);
@@ -133,9 +138,7 @@ impl Shard {
         let Some(record) = self.slab.get(handle.slot) else { return false };
         let word = record.word();
         let kind = record.kind();
-        let plain =
-            word.is_pending(handle.generation) && word.offset().is_near() && !kind.has_extra();
-        if !plain {
+        if !is_plain(word, kind, handle.generation) {
             return false;
         }
         let (deadline_ns, now_ns) = to.resolve(clock);
@@ -165,8 +168,7 @@ impl Turn<'_> {
         let word = record.word();
         let kind = record.kind();
         let generation = word.generation();
-        let plain = word.is_pending(generation) && word.offset().is_near() && !kind.has_extra();
-        if !plain || !is_newest(record, slot, reminder) {
+        if !is_plain(word, kind, generation) || !is_newest(record, slot, reminder) {
             return false;
         }
         let due = shard.ticks.with_low(kind.tick(word.offset()), record.low());

@@ -253,9 +253,9 @@ impl Port {
                 slots.slots.copy_within(MAGAZINE.., 0);
                 slots.count = MAGAZINE;
             }
-            slots.slots[slots.count] = slot;
-            slots.count += 1;
         });
+        // SAFETY: as above, and there is room now.
+        unsafe { self.keep_slot(slot) };
     }
 
     /// The credits at hand.

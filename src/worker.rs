@@ -223,7 +223,7 @@ impl Shard {
         for slot in 1..self.slab.end() {
             let record = self.slab.at(slot);
             let word = record.word();
-            if !matches!(word.phase(), Phase::Pending | Phase::Queued) {
+            if !word.waits() {
                 continue;
             }
             let due = self.slab.decode(record, word.offset());
