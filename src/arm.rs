@@ -8,6 +8,7 @@
 //! Each step before the word is published can fail and is undone; none after it can.
 
 use crate::clock::Clock;
+use crate::core::Core;
 use crate::extra::Extra;
 use crate::gate::Work;
 use crate::port::Port;
@@ -174,6 +175,7 @@ impl Shard {
                 // SAFETY: the port's thread owns the shard.
                 let filed = unsafe {
                     self.with_core(|core| {
+                        self.look_if_guessing(core, clock);
                         core.settle_fresh(&self.slab)?;
                         core.file(record, slot, due.tick)
                     })
@@ -187,6 +189,14 @@ impl Shard {
         });
         // SAFETY: the caller has claimed the port; the slot is still its own.
         prepared.inspect_err(|_| unsafe { port.give_slot(&self.slab, slot) })
+    }
+
+    /// Who guesses what lies ahead comes here for one start of 64 at least.
+    fn look_if_guessing(&self, core: &mut Core, clock: &Clock) {
+        if core.guesses {
+            let now_ns = clock.now();
+            core.look(now_ns, self.ticks.reached(now_ns));
+        }
     }
 
     fn unfill(&self, prepared: Prepared) {
@@ -204,7 +214,7 @@ impl Shard {
     pub(crate) unsafe fn discard(&self, port: &Port, prepared: Prepared) {
         self.unfill(prepared);
         // Its handle, which may have been seen, must not be the next timer's.
-        let (free, spent) = self.slab.freed(prepared.word);
+        let (free, spent) = self.slab.freed(prepared.word.generation());
         self.slab.at(prepared.slot).publish(free);
         port.free_credits(1);
         // SAFETY: the caller's promise.
@@ -229,7 +239,6 @@ impl Shard {
             unsafe { out.write(self.handle(slot, word.generation())) };
         }
         port.own.counters.started.add(1);
-        port.count_up();
         self.slab.at(slot).publish(word);
         if port.is_owner() {
             self.alarm.notice(tick, clock);

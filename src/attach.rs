@@ -165,6 +165,8 @@ impl Shard {
         // SAFETY: the calling thread owns the shard.
         unsafe { self.take_in_all() };
         port.own.pass.store(if exclusive { EXCLUSIVE } else { 0 }, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { self.with_core(|core| core.guesses = exclusive && self.guesses) };
         if !exclusive {
             self.gate.open(EXCLUSIVE);
         }
@@ -174,6 +176,8 @@ impl Shard {
     pub(crate) fn detach(&self, port: &Port) {
         port.own.pass.store(0, Ordering::Relaxed);
         port.own.owner.store(false, Ordering::Relaxed);
+        // SAFETY: the calling thread still owns the shard.
+        unsafe { self.with_core(|core| core.guesses = false) };
         self.gate.open(EXCLUSIVE);
         self.attached.store(false, Ordering::Relaxed);
         self.disown();

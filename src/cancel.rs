@@ -79,7 +79,7 @@ impl Ended {
         // SAFETY: the timer has ended, and only the thread that ended it has this.
         unsafe { drop_host(function, ctx) };
         DROPS.set(frame.outer);
-        let (free, spent) = shard.slab.freed(word);
+        let (free, spent) = shard.slab.freed(word.generation());
         let extra = record.extra_index();
         while let Err(now) = record.swap(word, free) {
             word = now;
@@ -175,7 +175,6 @@ impl Shard {
             if periodic || word.offset() != Offset::NONE {
                 // It had a run to come, which counts as a timer that lives.
                 self.count_end(port);
-                port.own.counters.cancelled.add(1);
             }
         } else if doomed == Phase::Awaited && word.phase() == Phase::Doomed {
             self.swap(port, record, word, word.with(doomed, Offset::NONE))?;
@@ -230,17 +229,16 @@ impl Shard {
         slot: u32,
         word: Word,
     ) -> Result<Ended, Word> {
-        let (free, spent) = self.slab.freed(word);
+        let (free, spent) = self.slab.freed(word.generation());
         let drop =
             self.extra_of(record).and_then(|extra| drop_of(extra.drop.load(Ordering::Relaxed)));
         // With a drop to run it is over only after that.
         let next = if drop.is_some() { word.with(Phase::Ending, Offset::NONE) } else { free };
         self.swap(port, record, word, next)?;
         self.count_end(port);
-        port.own.counters.cancelled.add(1);
         if port.is_owner() && word.phase() == Phase::Pending {
             // SAFETY: the port's thread owns the shard.
-            unsafe { self.take_back(slot, word) };
+            unsafe { self.take_back(Entry::new(slot, word.generation())) };
         }
         let Some(function) = drop else {
             // SAFETY: the swap to `Free` was won; the rest is the caller's promise.
@@ -257,8 +255,7 @@ impl Shard {
     /// # Safety
     /// The calling thread owns the shard.
     #[inline(always)]
-    pub(crate) unsafe fn take_back(&self, slot: u32, word: Word) {
-        let entry = Entry::new(slot, word.generation());
+    pub(crate) unsafe fn take_back(&self, entry: Entry) {
         // SAFETY: the caller's promise.
         unsafe {
             if !self.with_core(|core| core.take_back(entry)) {

@@ -28,14 +28,20 @@ impl Clock {
         self.kind == ClockKind::Manual
     }
 
+    /// Now, on a manual clock.
+    #[inline]
+    pub(crate) fn manual_now(&self) -> u64 {
+        // Acquire: pairs with `advance`: who sees the new time sees what came before it.
+        self.manual_ns.load(Ordering::Acquire)
+    }
+
     /// Now.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         match self.kind {
             ClockKind::Monotonic => monotonic_ns(),
             ClockKind::Boottime => boottime_ns(),
-            // Acquire: pairs with `advance`: who sees the new time sees what came before it.
-            ClockKind::Manual => self.manual_ns.load(Ordering::Acquire),
+            ClockKind::Manual => self.manual_now(),
         }
     }
 

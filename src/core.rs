@@ -10,14 +10,18 @@ use crate::record::Record;
 use crate::slab::Slab;
 use crate::status::Error;
 use crate::sys::prefetch::{prefetch_read, prefetch_write};
-use crate::ticks::NEVER_TICK;
+use crate::ticks::{Due, NEVER_TICK};
+use crate::types::NEVER;
 use crate::wheel::{Batch, Look, NoMemory, Records, Reminder, Wheel};
-use crate::word::Offset;
+use crate::word::{Offset, Phase, Word};
 use std::collections::VecDeque;
 
 /// Reminders that one turn moves in cascades before it looks at the inboxes again, and that one
 /// step of compaction visits.
 pub(crate) const SLICE: usize = if cfg!(debug_assertions) { 256 } else { 8_192 };
+
+/// How far a deadline must lie beyond the owner's last look at the clock to be taken to lie ahead.
+const AHEAD_NS: u64 = 50_000_000;
 
 /// An entry of an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +75,13 @@ pub(crate) struct Core {
     pub(crate) horizon: u64,
     /// The clock as the turn began; never goes back.
     pub(crate) now_ns: u64,
+    /// When the owner last looked at the clock, and the tick that it had reached.
+    looked: Due,
+    /// A sole owner takes a deadline beyond this to lie ahead, without a look at the clock. It may be wrong when
+    /// it has not looked for long: see `take_in`.
+    pub(crate) ahead_ns: u64,
+    /// Is this an owner who does so?
+    pub(crate) guesses: bool,
     /// Live reminders when compaction was last looked into, so that it is not begun in vain.
     pub(crate) compact_at: usize,
     pub(crate) compacting: bool,
@@ -95,6 +106,9 @@ impl Core {
             ready_now: 0,
             horizon: 0,
             now_ns: 0,
+            looked: Due { tick, deadline_ns: 0 },
+            ahead_ns: NEVER,
+            guesses: false,
             compact_at: COMPACT_FROM,
             compacting: false,
             trimming: false,
@@ -112,11 +126,18 @@ impl Core {
 
     /// Files a reminder that came up before its timer's tick, because the timer has been put off. It
     /// comes at that tick: in this very turn, among what is due there, if the turn gets so far.
-    pub(crate) fn put_off(&mut self, record: &Record, slot: u32, tick: u64) -> Result<(), Error> {
+    pub(crate) fn put_off(
+        &mut self,
+        slab: &Slab,
+        record: &Record,
+        slot: u32,
+        tick: u64,
+    ) -> Result<(), Error> {
+        let tick = self.due_tick(slab, record, record.word(), tick);
         self.file_after(self.wheel.elapsed(), record, slot, tick)
     }
 
-    #[inline]
+    #[inline(always)]
     fn file_after(
         &mut self,
         done: u64,
@@ -131,18 +152,30 @@ impl Core {
         if tick > done {
             self.wheel.file(slot, tag.into(), tick)?;
         } else {
-            self.reserve_ready(2)?;
-            self.push_ready(record, slot, tag, tick);
+            self.file_ready(record, slot, tag, tick)?;
         }
         self.filed(record, tag);
         Ok(())
     }
 
-    /// Notes a timer that is about to be started on this thread; its reminder is filed by `settle_fresh`. False:
-    /// no memory.
+    #[inline(never)]
+    fn file_ready(&mut self, record: &Record, slot: u32, tag: u16, tick: u64) -> Result<(), Error> {
+        self.reserve_ready(2)?;
+        self.push_ready(record, slot, tag, tick);
+        Ok(())
+    }
+
+    /// The owner looks at the clock; `reached` is the tick that it has come to.
+    pub(crate) fn look(&mut self, now_ns: u64, reached: u64) {
+        self.looked = Due { tick: reached, deadline_ns: now_ns };
+        self.ahead_ns = if self.guesses { now_ns.saturating_add(AHEAD_NS) } else { NEVER };
+    }
+
+    /// Notes a timer that is about to be started on this thread, if there is room; its reminder is filed by
+    /// `settle_fresh`.
     #[inline(always)]
-    pub(crate) fn note_fresh(&mut self, slab: &Slab, entry: Entry) -> bool {
-        self.fresh.push(entry) || self.settle_fresh(slab).is_ok() && self.fresh.push(entry)
+    pub(crate) fn note_fresh(&mut self, entry: Entry) -> bool {
+        self.fresh.push(entry)
     }
 
     /// Files the reminders of the newest timers, those that have not ended yet. What there is no memory for
@@ -224,8 +257,37 @@ impl Core {
             return Ok(());
         }
         match slab.tick_of(record, word.offset()) {
-            Some(tick) => self.file(record, entry.slot(), tick),
+            Some(tick) => {
+                let tick = self.due_tick(slab, record, word, tick);
+                self.file(record, entry.slot(), tick)
+            }
             None => Ok(()),
+        }
+    }
+
+    /// When a timer is due whose word says `tick`: at once, if its deadline was taken to lie ahead and was past.
+    #[inline]
+    fn due_tick(&self, slab: &Slab, record: &Record, word: Word, tick: u64) -> u64 {
+        if self.guesses && tick == self.looked.tick + 1 {
+            self.at_once_if_past(slab, record, word, tick)
+        } else {
+            tick
+        }
+    }
+
+    /// A deadline within the tick that comes next that is past now may have been past when the timer was armed.
+    /// Nobody else moves the word meanwhile, or its low bits: only a sole owner guesses.
+    #[cold]
+    fn at_once_if_past(&self, slab: &Slab, record: &Record, word: Word, tick: u64) -> u64 {
+        let Due { tick: reached, deadline_ns: now_ns } = self.looked;
+        let kind = record.kind();
+        let past = slab.decode(record, word.offset()).is_some_and(|due| due.deadline_ns <= now_ns);
+        match kind.offset(reached) {
+            Some(offset) if past && !kind.is_exact() && word.offset().is_near() => {
+                record.publish(word.with(Phase::Pending, offset));
+                reached
+            }
+            _ => tick,
         }
     }
 
@@ -234,7 +296,9 @@ impl Core {
     #[inline(always)]
     pub(crate) fn take_back(&mut self, entry: Entry) -> bool {
         let taken = self.fresh.take_back(entry);
-        self.stirred += usize::from(!taken);
+        if !taken {
+            self.stirred += 1;
+        }
         taken
     }
 

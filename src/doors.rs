@@ -61,23 +61,26 @@ impl Doors {
         unsafe { &(*self.table.as_ptr())[hash ^ way] }
     }
 
-    /// The calling thread's port behind a door.
+    /// The calling thread's port behind a door, if that is where it is looked for first.
     #[inline(always)]
-    pub(crate) fn find(&self, code: u32) -> Option<&Port> {
-        let key = Doors::key(code);
-        let door = self.place(key, 0);
-        // Relaxed, here and below: a thread finds its own key only where it has stored it itself.
-        if door.key.load(Ordering::Relaxed) == key {
-            // SAFETY: stored before the key, by `note`, whose caller vouches for it.
-            return Some(unsafe { &*door.port.load(Ordering::Relaxed) });
-        }
-        self.find_elsewhere(key)
+    pub(crate) fn find_first(&self, code: u32) -> Option<&Port> {
+        self.behind(Doors::key(code), 0)
     }
 
-    fn find_elsewhere(&self, key: usize) -> Option<&Port> {
-        let mut ways = (1..WAYS).map(|way| self.place(key, way));
-        let door = ways.find(|door| door.key.load(Ordering::Relaxed) == key)?;
-        // SAFETY: as above.
+    /// The calling thread's port behind a door.
+    pub(crate) fn find(&self, code: u32) -> Option<&Port> {
+        let key = Doors::key(code);
+        (0..WAYS).find_map(|way| self.behind(key, way))
+    }
+
+    #[inline(always)]
+    fn behind(&self, key: usize, way: usize) -> Option<&Port> {
+        let door = self.place(key, way);
+        // Relaxed: a thread finds its own key only where it has stored it itself.
+        if door.key.load(Ordering::Relaxed) != key {
+            return None;
+        }
+        // SAFETY: stored with the key, by `open`, whose caller vouches for it.
         Some(unsafe { &*door.port.load(Ordering::Relaxed) })
     }
 

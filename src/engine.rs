@@ -11,7 +11,9 @@ use crate::config::{Config, Mode};
 use crate::doors::{ANY, Doors};
 use crate::gate::{EXCLUSIVE, Work};
 use crate::handle::{GENERATION_MASK, Handle};
+use crate::port::Port;
 use crate::queue::QueueInner;
+use crate::record::pointer_of;
 use crate::reset::To;
 use crate::shard::Shard;
 use crate::shared::{Shared, WeakShared};
@@ -21,8 +23,9 @@ use crate::sync::{AtomicU32, Ordering, ProcessWide, fence};
 use crate::sys::memory::boxed;
 use crate::sys::{affinity, barrier, call::drop_host, fork, random, thread};
 use crate::ticks::NEVER_TICK;
-use crate::types::{Event, NEVER, SHARD_ANY, Spec};
+use crate::types::{Callback, Event, NEVER, SHARD_ANY, Spec, TIMER_ABSOLUTE};
 use crate::worker::Lifecycle;
+use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 
 /// See the head of this file.
@@ -193,19 +196,94 @@ impl Engine {
     /// The spec's functions can be called with its ctx on any thread of the service or that polls,
     /// cancels or stops it, until the timer has ended; its queue is null or a queue of this engine that
     /// has not been freed; `out` is null or can be written.
-    #[inline(always)]
     pub unsafe fn arm(&self, spec: &Spec, out: *mut u64) -> Result<(), Error> {
         let code = if spec.shard == SHARD_ANY { ANY } else { spec.shard };
         if let Some((to, callback)) = spec.plain()
             && (code < ANY || spec.shard == SHARD_ANY)
             && let Some(port) = self.door(code)
             // SAFETY: the port is this thread's; the rest is the caller's promise.
-            && unsafe { port.shard().arm_plain(port, &self.clock, to, callback, spec.ctx, out) }
+            && unsafe { self.arm_through(port, to, callback, spec.ctx, out) }
         {
             return Ok(());
         }
         // SAFETY: the caller's promise.
         unsafe { self.arm_slowly(spec, out) }
+    }
+
+    /// As `arm`, for a one-shot on any shard that calls `callback`: at the deadline `ns` if `AT`, otherwise
+    /// after `ns`.
+    ///
+    /// # Errors
+    /// As `arm`.
+    ///
+    /// # Safety
+    /// As `arm`.
+    #[inline(always)]
+    pub unsafe fn arm_one<const AT: bool>(
+        &self,
+        ns: u64,
+        callback: Callback,
+        ctx: *mut c_void,
+        out: *mut u64,
+    ) -> Result<(), Error> {
+        let port = self.first_door(ANY);
+        if let Some(port) = port
+            && port.is_exclusive()
+        {
+            let (to, callback) = (To::of::<AT>(ns), pointer_of(Some(callback)));
+            // SAFETY: the port is this thread's, which owns the shard exclusively; the rest is the
+            // caller's promise.
+            let done = unsafe {
+                port.shard().arm_plain::<true>(port, &self.clock, to, callback, ctx, out)
+            };
+            if done {
+                return Ok(());
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.arm_one_next::<AT>(port, ns, callback, ctx, out) }
+    }
+
+    #[inline(never)]
+    unsafe fn arm_one_next<const AT: bool>(
+        &self,
+        port: Option<&Port>,
+        ns: u64,
+        callback: Callback,
+        ctx: *mut c_void,
+        out: *mut u64,
+    ) -> Result<(), Error> {
+        let (to, pointer) = (To::of::<AT>(ns), pointer_of(Some(callback)));
+        if let Some(port) = port
+            // SAFETY: the port is this thread's; the rest is the caller's promise.
+            && unsafe {
+                port.shard().arm_plain::<false>(port, &self.clock, to, pointer, ctx, out)
+            }
+        {
+            return Ok(());
+        }
+        let flags = if AT { TIMER_ABSOLUTE } else { 0 };
+        let callback = Some(callback);
+        let spec = Spec { delay_ns: ns, flags, callback, ctx, ..Spec::default() };
+        // SAFETY: the caller's promise.
+        unsafe { if port.is_some() { self.arm_slowly(&spec, out) } else { self.arm(&spec, out) } }
+    }
+
+    /// Starts a plain timer through one of this thread's ports, if the short way leads there.
+    ///
+    /// # Safety
+    /// As `arm`; the port is this thread's.
+    #[inline(never)]
+    unsafe fn arm_through(
+        &self,
+        port: &Port,
+        to: To,
+        callback: *mut c_void,
+        ctx: *mut c_void,
+        out: *mut u64,
+    ) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { port.shard().arm_plain::<false>(port, &self.clock, to, callback, ctx, out) }
     }
 
     #[inline(never)]
@@ -332,9 +410,22 @@ impl Engine {
     #[inline(always)]
     pub fn cancel(&self, timer: u64) -> Result<Outcome, Error> {
         let handle = Handle::unpack(timer);
+        if let Some(port) = self.first_door(handle.shard)
+            && port.is_exclusive()
+            // SAFETY: the port is this thread's, which owns the shard exclusively.
+            && unsafe { port.shard().cancel_plain::<true>(port, handle) }
+        {
+            return Ok(Outcome::Done);
+        }
+        self.cancel_next(timer)
+    }
+
+    #[inline(never)]
+    fn cancel_next(&self, timer: u64) -> Result<Outcome, Error> {
+        let handle = Handle::unpack(timer);
         if let Some(port) = self.door(handle.shard)
             // SAFETY: the port is this thread's.
-            && unsafe { port.shard().cancel_plain(port, handle) }
+            && unsafe { port.shard().cancel_plain::<false>(port, handle) }
         {
             return Ok(Outcome::Done);
         }
@@ -407,26 +498,41 @@ impl Engine {
     ///
     /// # Errors
     /// `Invalid`, `Full` (armed again in its own callback), `NoMemory`, `Stopped`, `Busy`, `Forked`.
-    #[inline]
+    #[inline(always)]
     pub fn reset_after(&self, timer: u64, delay_ns: u64) -> Result<Outcome, Error> {
-        self.reset(timer, To::Delay(delay_ns))
+        self.reset::<false>(timer, delay_ns)
     }
 
     /// Moves a timer's deadline. As `reset_after`.
     ///
     /// # Errors
     /// As `reset_after`.
-    #[inline]
+    #[inline(always)]
     pub fn reset_at(&self, timer: u64, deadline_ns: u64) -> Result<Outcome, Error> {
-        self.reset(timer, To::Deadline(deadline_ns))
+        self.reset::<true>(timer, deadline_ns)
     }
 
     #[inline(always)]
-    fn reset(&self, timer: u64, to: To) -> Result<Outcome, Error> {
+    fn reset<const AT: bool>(&self, timer: u64, ns: u64) -> Result<Outcome, Error> {
         let handle = Handle::unpack(timer);
+        let to = To::of::<AT>(ns);
+        if let Some(port) = self.first_door(handle.shard)
+            && port.is_exclusive()
+            // SAFETY: the port is this thread's, which owns the shard exclusively.
+            && unsafe { port.shard().put_off_plain::<true>(port, &self.clock, handle, to) }
+        {
+            return Ok(Outcome::Done);
+        }
+        self.reset_next::<AT>(timer, ns)
+    }
+
+    #[inline(never)]
+    fn reset_next<const AT: bool>(&self, timer: u64, ns: u64) -> Result<Outcome, Error> {
+        let handle = Handle::unpack(timer);
+        let to = To::of::<AT>(ns);
         if let Some(port) = self.door(handle.shard)
             // SAFETY: the port is this thread's.
-            && unsafe { port.shard().put_off_plain(port, &self.clock, handle, to) }
+            && unsafe { port.shard().put_off_plain::<false>(port, &self.clock, handle, to) }
         {
             return Ok(Outcome::Done);
         }

@@ -51,7 +51,7 @@ impl Turn<'_> {
             // reached before; it waits for the next turn.
             if due.tick > tick || due.deadline_ns > self.now_ns {
                 // SAFETY: as above.
-                unsafe { self.shard.with_core(|core| core.put_off(record, slot, due.tick))? };
+                unsafe { self.shard.with_core(|core| core.put_off(slab, record, slot, due.tick))? };
                 return Ok(Served::Skipped);
             }
             // SAFETY: the caller owns the shard; the record has been looked at just now.
@@ -308,7 +308,7 @@ impl Turn<'_> {
             // A waiter may have come while drop ran.
             word = record.word();
         }
-        let (free, spent) = shard.slab.freed(word);
+        let (free, spent) = shard.slab.freed(word.generation());
         let extra = has_extra.then(|| record.extra_index());
         while let Err(now) = self.swap(record, word, free) {
             if !has_extra && now.phase() == Phase::Running {

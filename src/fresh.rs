@@ -9,17 +9,19 @@
 use crate::core::Entry;
 
 /// How many timers are noted.
-const FRESH: usize = if cfg!(loom) { 2 } else { 64 };
+const FRESH: usize = if cfg!(loom) { 2 } else { 63 };
+/// With one before the first, which is no timer's: a power of two, so that any count is in bounds.
+const PLACES: usize = (FRESH + 1).next_power_of_two();
 
-/// See the head of this file.
+/// See the head of this file. The timers are those in the places from 1 to `count`.
 pub(crate) struct Fresh {
     count: usize,
-    entries: [Entry; FRESH],
+    entries: [Entry; PLACES],
 }
 
 impl Fresh {
     pub(crate) fn new() -> Fresh {
-        Fresh { count: 0, entries: [Entry::new(0, 0); FRESH] }
+        Fresh { count: 0, entries: [Entry::new(0, 0); PLACES] }
     }
 
     #[inline(always)]
@@ -30,11 +32,10 @@ impl Fresh {
     /// Notes a timer, if there is room.
     #[inline(always)]
     pub(crate) fn push(&mut self, entry: Entry) -> bool {
-        let place = self.entries.get_mut(self.count);
-        let room = place.is_some();
-        if let Some(place) = place {
-            *place = entry;
+        let room = self.count < FRESH;
+        if room {
             self.count += 1;
+            self.entries[self.count % PLACES] = entry;
         }
         room
     }
@@ -42,18 +43,19 @@ impl Fresh {
     /// Takes the newest timer back, if it is this one.
     #[inline(always)]
     pub(crate) fn take_back(&mut self, entry: Entry) -> bool {
-        let newest = self.entries.get(self.count.wrapping_sub(1));
-        let found = newest.is_some_and(|newest| *newest == entry);
-        self.count -= usize::from(found);
+        let found = self.entries[self.count % PLACES] == entry;
+        if found {
+            self.count -= 1;
+        }
         found
     }
 
     /// Hands the timers to `each` in the order of their starts, until it refuses one: that one and those behind it
     /// stay.
     pub(crate) fn settle(&mut self, mut each: impl FnMut(Entry) -> bool) -> bool {
-        let entries = &self.entries[..self.count];
+        let entries = &self.entries[1..=self.count];
         let done = entries.iter().position(|&entry| !each(entry)).unwrap_or(self.count);
-        self.entries.copy_within(done..self.count, 0);
+        self.entries.copy_within(done + 1..=self.count, 1);
         self.count -= done;
         self.count == 0
     }

@@ -6,13 +6,17 @@
 //! first write that counts. Of what the calling thread owns (its port, and the wheel if the shard is
 //! its own) it writes by plain stores; the word by one compare-and-swap, or a store if the shard is
 //! exclusively its own.
+//!
+//! There are two ways for each: `SOLE` for a thread that owns the shard exclusively (nobody else writes
+//! anything here, and a deadline well ahead of the owner's last turn is not held against the
+//! clock), and one for any thread.
 
 use crate::clock::Clock;
 use crate::core::{Entry, is_newest};
-use crate::gate::Work;
+use crate::gate::{EXCLUSIVE, Work};
 use crate::handle::Handle;
 use crate::port::Port;
-use crate::record::Kind;
+use crate::record::Record;
 use crate::reset::To;
 use crate::shard::Shard;
 use crate::turn::Turn;
@@ -23,17 +27,18 @@ use std::ffi::c_void;
 
 /// Is this generation's timer armed, for a near deadline and without an extra?
 #[inline(always)]
-fn is_plain(word: Word, kind: Kind, generation: u32) -> bool {
-    word.is_pending(generation) && word.offset().is_near() && !kind.has_extra()
+fn is_plain(record: &Record, word: Word, generation: u32) -> bool {
+    let kind = record.kind();
+    word.is_pending_near(generation) && !kind.has_extra()
 }
 
 impl Shard {
     /// Starts a plain timer. `out`, if not null, is written before the callback can run.
     ///
     /// # Safety
-    /// As `Shard::arm`.
+    /// As `Shard::arm`; with `SOLE` the calling thread owns the shard exclusively.
     #[inline(always)]
-    pub(crate) unsafe fn arm_plain(
+    pub(crate) unsafe fn arm_plain<const SOLE: bool>(
         &self,
         port: &Port,
         clock: &Clock,
@@ -43,29 +48,29 @@ impl Shard {
         out: *mut u64,
     ) -> bool {
         let own = &*port.own;
-        let owner = port.is_owner();
-        let pass = port.pass();
+        let owner = SOLE || port.is_owner();
+        let pass = if SOLE { EXCLUSIVE } else { port.pass() };
         let Some(_inside) = self.gate.pass(&own.busy, Work::Start, pass) else { return false };
-        let (deadline_ns, now_ns) = to.resolve(clock);
-        let Some(tick) = self.tick_ahead(deadline_ns, now_ns) else { return false };
+        let Some((deadline_ns, tick)) = self.ahead::<SOLE>(clock, to) else { return false };
         let Some((kind, offset)) = self.plain_at(tick) else { return false };
         // SAFETY: the caller has claimed the port.
-        let Some(slot) = (unsafe { port.next_slot() }) else { return false };
-        let Some(record) = self.slab.get(slot) else { return false };
+        let slot = unsafe { port.next_slot() };
         let credits = port.credits();
-        if credits == 0 {
+        if slot == 0 || credits == 0 {
             return false;
         }
+        let Some(record) = self.slab.get(slot) else { return false };
         let generation = record.word().generation();
-        if owner {
+        let entry = Entry::new(slot, generation);
+        let room = if owner {
             // First: until the word is published it is a dead one.
-            let entry = Entry::new(slot, generation);
             // SAFETY: the port's thread owns the shard.
-            if !unsafe { self.with_core(|core| core.note_fresh(&self.slab, entry)) } {
-                return false;
-            }
-        // SAFETY: the caller is the producer.
-        } else if !unsafe { port.inbox.has_room() } {
+            unsafe { self.with_core(|core| core.note_fresh(entry)) }
+        } else {
+            // SAFETY: the caller is the producer.
+            unsafe { port.inbox.has_room() }
+        };
+        if !room {
             return false;
         }
         // SAFETY: the caller has claimed the port, and there is one.
@@ -75,10 +80,9 @@ impl Shard {
         record.set_low(deadline_ns);
         if !out.is_null() {
             // SAFETY: the caller says that it can be written.
-            unsafe { out.write(self.handle(slot, generation)) };
+            unsafe { out.write(self.handle_of(entry)) };
         }
         own.counters.started.add(1);
-        port.count_up();
         record.publish(Word::new(Phase::Pending, generation, offset));
         if owner {
             self.alarm.notice(tick, clock);
@@ -89,32 +93,53 @@ impl Shard {
         true
     }
 
+    /// The deadline and its tick, if it lies ahead and a plain timer can have it.
+    #[inline(always)]
+    fn ahead<const SOLE: bool>(&self, clock: &Clock, to: To) -> Option<(u64, u64)> {
+        let (deadline_ns, now_ns) = match to {
+            To::Deadline(deadline_ns) if SOLE && !clock.is_manual() => {
+                // SAFETY: `SOLE` says that the caller owns the shard.
+                (deadline_ns, unsafe { self.with_core(|core| core.ahead_ns) })
+            }
+            To::Deadline(deadline_ns) if SOLE => (deadline_ns, clock.manual_now()),
+            _ => to.resolve(clock),
+        };
+        Some((deadline_ns, self.tick_ahead(deadline_ns, now_ns)?))
+    }
+
     /// Cancels a plain timer that is armed.
     ///
     /// # Safety
-    /// The calling thread has claimed `port`.
+    /// The calling thread has claimed `port`; with `SOLE` it owns the shard exclusively.
     #[inline(always)]
-    pub(crate) unsafe fn cancel_plain(&self, port: &Port, handle: Handle) -> bool {
+    pub(crate) unsafe fn cancel_plain<const SOLE: bool>(
+        &self,
+        port: &Port,
+        handle: Handle,
+    ) -> bool {
         let own = &*port.own;
-        let pass = port.pass();
+        let pass = if SOLE { EXCLUSIVE } else { port.pass() };
         let Some(_inside) = self.gate.pass(&own.busy, Work::Other, pass) else { return false };
         let Some(record) = self.slab.get(handle.slot) else { return false };
         let word = record.word();
-        let kind = record.kind();
         // SAFETY: the caller has claimed the port.
         let room = unsafe { port.has_room_for_slot() };
-        if !(is_plain(word, kind, handle.generation) && room) || port.at_peak() {
+        if !is_plain(record, word, handle.generation) || !room || port.at_peak() {
             return false;
         }
-        let (free, spent) = self.slab.freed(word);
-        if spent || self.swap(port, record, word, free).is_err() {
+        let (free, spent) = self.slab.freed(handle.generation);
+        if spent {
+            return false;
+        }
+        if SOLE {
+            record.publish(free);
+        } else if self.swap(port, record, word, free).is_err() {
             return false;
         }
         port.count_down();
-        own.counters.cancelled.add(1);
-        if port.is_owner() {
+        if SOLE || port.is_owner() {
             // SAFETY: the port's thread owns the shard.
-            unsafe { self.take_back(handle.slot, word) };
+            unsafe { self.take_back(Entry::new(handle.slot, handle.generation)) };
         }
         // SAFETY: the caller has claimed the port, owns the slot by the swap, and there is room.
         unsafe { port.keep_slot(handle.slot) };
@@ -124,30 +149,33 @@ impl Shard {
     /// Moves a plain timer that is armed to a later tick, or to another instant of the same.
     ///
     /// # Safety
-    /// The calling thread has claimed `port`.
+    /// The calling thread has claimed `port`; with `SOLE` it owns the shard exclusively.
     #[inline(always)]
-    pub(crate) unsafe fn put_off_plain(
+    pub(crate) unsafe fn put_off_plain<const SOLE: bool>(
         &self,
         port: &Port,
         clock: &Clock,
         handle: Handle,
         to: To,
     ) -> bool {
-        let (busy, pass) = (&port.own.busy, port.pass());
+        let busy = &port.own.busy;
+        let pass = if SOLE { EXCLUSIVE } else { port.pass() };
         let Some(_inside) = self.gate.pass(busy, Work::Other, pass) else { return false };
         let Some(record) = self.slab.get(handle.slot) else { return false };
         let word = record.word();
         let kind = record.kind();
-        if !is_plain(word, kind, handle.generation) {
+        if !is_plain(record, word, handle.generation) {
             return false;
         }
-        let (deadline_ns, now_ns) = to.resolve(clock);
-        let Some(tick) = self.tick_ahead(deadline_ns, now_ns) else { return false };
+        let Some((deadline_ns, tick)) = self.ahead::<SOLE>(clock, to) else { return false };
         let Some(offset) = kind.offset(tick) else { return false };
         if offset.ticks() < word.offset().ticks() {
             return false;
         }
-        if self.swap(port, record, word, word.with(Phase::Pending, offset)).is_err() {
+        let later = Word::new(Phase::Pending, handle.generation, offset);
+        if SOLE {
+            record.publish(later);
+        } else if self.swap(port, record, word, later).is_err() {
             return false;
         }
         record.set_low(deadline_ns);
@@ -166,12 +194,11 @@ impl Turn<'_> {
         let slot = reminder.slot();
         let record = shard.slab.at(slot);
         let word = record.word();
-        let kind = record.kind();
         let generation = word.generation();
-        if !is_plain(word, kind, generation) || !is_newest(record, slot, reminder) {
+        if !is_plain(record, word, generation) || !is_newest(record, slot, reminder) {
             return false;
         }
-        let due = shard.ticks.with_low(kind.tick(word.offset()), record.low());
+        let due = shard.ticks.with_low(record.kind().tick(word.offset()), record.low());
         // SAFETY: the caller owns the shard. Room for a timer that is armed again in its callback.
         let (tick, room) =
             unsafe { shard.with_core(|core| (core.wheel.elapsed(), core.has_room_for_ready())) };
@@ -189,7 +216,7 @@ impl Turn<'_> {
         let timer = shard.handle(slot, generation);
         let expiry = Expiry { timer, deadline_ns: due.deadline_ns, now_ns: self.now_ns, missed: 0 };
         self.call(record.callback(), record.ctx(), &expiry, nth);
-        let (free, spent) = shard.slab.freed(running);
+        let (free, spent) = shard.slab.freed(generation);
         // SAFETY: the caller has claimed the port and owns the shard.
         unsafe {
             let over = port.has_room_for_slot() && !spent && record.word() == running;

@@ -59,25 +59,77 @@ impl Count {
     }
 }
 
-/// What the port's thread has done, for the statistics and the accounting.
+/// What the port's thread has done, for the statistics and the accounting. A start writes one of these, and so
+/// does a cancel: the rest is found from them.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) started: Count,
-    pub(crate) cancelled: Count,
     pub(crate) fired: Count,
     pub(crate) ended_by_fire: Count,
     pub(crate) missed: Count,
     pub(crate) rejected: Count,
-    /// Timers that this thread started less those that it ended.
-    pub(crate) net: Count,
-    /// Where `net` stood when there were as many live timers as ever before.
-    pub(crate) net_mark: Count,
+    /// Credits given back, ever: one for each timer that this thread has ended, by a cancel or a firing, and those
+    /// that `undone` counts.
+    pub(crate) freed: Count,
+    /// Of `freed`: those that were no timer's end, because it was not started after all, or whose timer
+    /// was armed again. Written before `freed`.
+    undone: Count,
+    /// What `started` less `freed` came to when there were as many live timers as ever before.
+    mark: Count,
 }
 
-/// Free slots that the port's thread has at hand.
+impl Counters {
+    /// Timers that this thread has ended. While it is at work it may be one too few, or, if `live`, one
+    /// too many.
+    pub(crate) fn ended(&self, live: bool) -> u64 {
+        if live {
+            let undone = self.undone.get();
+            self.freed.get().wrapping_sub(undone)
+        } else {
+            let freed = self.freed.get();
+            freed.wrapping_sub(self.undone.get())
+        }
+    }
+
+    /// Timers that this thread has cancelled. Exact when it is at rest.
+    pub(crate) fn cancelled(&self) -> u64 {
+        let fired = self.ended_by_fire.get();
+        self.ended(true).saturating_sub(fired)
+    }
+
+    #[inline(always)]
+    fn started_less_freed(&self) -> u64 {
+        self.started.get().wrapping_sub(self.freed.get())
+    }
+}
+
+/// Places for free slots, with one before the first that holds none: a power of two, so that any count is in
+/// bounds.
+const PLACES: usize = (2 * MAGAZINE + 1).next_power_of_two();
+
+/// Free slots that the port's thread has at hand: `count` of them from place 1 on. Place 0 holds no slot.
 struct Slots {
     count: usize,
-    slots: [u32; 2 * MAGAZINE],
+    slots: [u32; PLACES],
+}
+
+impl Slots {
+    #[inline(always)]
+    fn has_room(&self) -> bool {
+        self.count < 2 * MAGAZINE
+    }
+
+    /// The newest, or 0.
+    #[inline(always)]
+    fn newest(&self) -> u32 {
+        self.slots[self.count % PLACES]
+    }
+
+    #[inline(always)]
+    fn push(&mut self, slot: u32) {
+        self.count += 1;
+        self.slots[self.count % PLACES] = slot;
+    }
 }
 
 /// The thread's side: no other thread touches these lines on a hot path.
@@ -90,8 +142,6 @@ pub(crate) struct Own {
     pub(crate) pass: AtomicU32,
     /// Credits at hand.
     pub(crate) credits: Count,
-    /// Credits that this thread's cancels and firings have given back, ever.
-    pub(crate) freed: AtomicU64,
     pub(crate) counters: Counters,
     /// Slots that this thread has retired.
     pub(crate) retired: Number,
@@ -125,10 +175,9 @@ impl Port {
                 owner: AtomicBool::new(false),
                 pass: AtomicU32::new(0),
                 credits: Count::default(),
-                freed: AtomicU64::new(0),
                 counters: Counters::default(),
                 retired: Number::default(),
-                slots: UnsafeCell::new(Slots { count: 0, slots: [0; 2 * MAGAZINE] }),
+                slots: UnsafeCell::new(Slots { count: 0, slots: [0; PLACES] }),
             }),
             freed_taken: CachePadded::new(AtomicU64::new(0)),
             inbox: Inbox::new(),
@@ -159,7 +208,7 @@ impl Port {
         self.own.slots.with_mut(|slots| {
             // SAFETY: the caller has claimed the port.
             let slots = unsafe { &mut *slots };
-            for some in slots.slots[..slots.count].chunks(MAGAZINE) {
+            for some in slots.slots[1..=slots.count].chunks(MAGAZINE) {
                 slab.flush(some);
             }
             slots.count = 0;
@@ -184,17 +233,14 @@ impl Port {
         self.own.pass.load(Ordering::Relaxed) != 0
     }
 
-    /// The slot that `take_next_slot` takes, if one is at hand.
+    /// The slot that `take_next_slot` takes, if one is at hand; otherwise 0.
     ///
     /// # Safety
     /// The caller has claimed this port, here and in the three functions below.
     #[inline(always)]
-    pub(crate) unsafe fn next_slot(&self) -> Option<u32> {
-        self.own.slots.with(|slots| {
-            // SAFETY: the caller has claimed the port.
-            let slots = unsafe { &*slots };
-            slots.slots.get(slots.count.wrapping_sub(1)).copied()
-        })
+    pub(crate) unsafe fn next_slot(&self) -> u32 {
+        // SAFETY: the caller has claimed the port.
+        self.own.slots.with(|slots| unsafe { (*slots).newest() })
     }
 
     /// Takes the slot that `next_slot` has shown.
@@ -208,18 +254,14 @@ impl Port {
     #[inline(always)]
     pub(crate) unsafe fn has_room_for_slot(&self) -> bool {
         // SAFETY: the caller has claimed the port.
-        self.own.slots.with(|slots| unsafe { (*slots).count } < 2 * MAGAZINE)
+        self.own.slots.with(|slots| unsafe { (*slots).has_room() })
     }
 
     /// Keeps a free slot, which the caller owns, for a start to come; there is room for it.
     #[inline(always)]
     pub(crate) unsafe fn keep_slot(&self, slot: u32) {
-        self.own.slots.with_mut(|slots| {
-            // SAFETY: the caller has claimed the port.
-            let slots = unsafe { &mut *slots };
-            slots.slots[slots.count] = slot;
-            slots.count += 1;
-        });
+        // SAFETY: the caller has claimed the port.
+        self.own.slots.with_mut(|slots| unsafe { (*slots).push(slot) });
     }
 
     /// Takes a free slot.
@@ -232,10 +274,11 @@ impl Port {
             // SAFETY: the caller has claimed the port.
             let slots = unsafe { &mut *slots };
             if slots.count == 0 {
-                slots.count = slab.refill(&mut slots.slots)?;
+                slots.count = slab.refill(&mut slots.slots[1..])?;
             }
+            let slot = slots.newest();
             slots.count -= 1;
-            Ok(slots.slots[slots.count])
+            Ok(slot)
         })
     }
 
@@ -248,9 +291,9 @@ impl Port {
         self.own.slots.with_mut(|slots| {
             // SAFETY: the caller has claimed the port.
             let slots = unsafe { &mut *slots };
-            if slots.count == 2 * MAGAZINE {
-                slab.flush(&slots.slots[..MAGAZINE]);
-                slots.slots.copy_within(MAGAZINE.., 0);
+            if !slots.has_room() {
+                slab.flush(&slots.slots[1..=MAGAZINE]);
+                slots.slots.copy_within(MAGAZINE + 1..=2 * MAGAZINE, 1);
                 slots.count = MAGAZINE;
             }
         });
@@ -275,13 +318,24 @@ impl Port {
         true
     }
 
-    /// Gives room back: by the port's thread, for a timer that it has ended.
-    #[inline]
+    /// Gives back credits that the port's thread has, for no timer or for one that was not started after all.
+    #[cold]
     pub(crate) fn free_credits(&self, count: u64) {
-        let freed = self.own.freed.load(Ordering::Relaxed);
-        // Release: pairs with the Acquire in `take_freed`: who takes the room sees the end of the
-        // timer that made it.
-        self.own.freed.store(freed + count, Ordering::Release);
+        self.undo(count);
+        self.own.counters.freed.add(count);
+    }
+
+    /// Notes credits that are given back, now or before, without a timer that has ended.
+    fn undo(&self, count: u64) {
+        let counters = &self.own.counters;
+        counters.undone.add(count);
+        counters.mark.sub(count);
+    }
+
+    /// A timer that had ended by firing has been armed again.
+    pub(crate) fn revive(&self) {
+        self.undo(1);
+        self.own.counters.ended_by_fire.sub(1);
     }
 
     /// Takes at most `most` credits that were given back here. Any thread.
@@ -290,8 +344,8 @@ impl Port {
         // read at least as new as that taker saw it.
         let mut taken = self.freed_taken.load(Ordering::Acquire);
         loop {
-            // Acquire: pairs with the Release in `free_credits`.
-            let there = self.own.freed.load(Ordering::Acquire).saturating_sub(taken);
+            // `get` pairs with `add`: who takes the room sees the end of the timer that made it.
+            let there = self.own.counters.freed.get().saturating_sub(taken);
             let count = there.min(most);
             if count == 0 {
                 return 0;
@@ -311,27 +365,26 @@ impl Port {
     /// Credits that were given back here and not taken yet. Any thread; exact when all is quiet.
     pub(crate) fn freed_left(&self) -> u64 {
         let taken = self.freed_taken.load(Ordering::Relaxed);
-        self.own.freed.load(Ordering::Relaxed).saturating_sub(taken)
-    }
-
-    /// Notes a start, or a timer that was armed again.
-    #[inline]
-    pub(crate) fn count_up(&self) {
-        self.own.counters.net.add(1);
+        self.own.counters.freed.get().saturating_sub(taken)
     }
 
     /// Is it time to look whether more live now than ever? Asked before the end of a timer is noted.
     #[inline]
     pub(crate) fn at_peak(&self) -> bool {
         let counters = &self.own.counters;
-        counters.net.get().wrapping_sub(counters.net_mark.get()) as i64 > 0
+        counters.started_less_freed() as i64 > counters.mark.get() as i64
+    }
+
+    /// As many timers live now as ever before, less `below`.
+    pub(crate) fn set_peak(&self, below: u64) {
+        let counters = &self.own.counters;
+        counters.mark.set(counters.started_less_freed().wrapping_add(below));
     }
 
     /// Notes the end of a timer and gives its room back.
     #[inline]
     pub(crate) fn count_down(&self) {
-        self.own.counters.net.sub(1);
-        self.free_credits(1);
+        self.own.counters.freed.add(1);
     }
 }
 

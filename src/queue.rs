@@ -251,7 +251,7 @@ impl QueueInner {
             let grid = Grid::of(extra);
             let counters = &port.own.counters;
             if grid.period_ns == 0 {
-                let (free, spent) = shard.slab.freed(word);
+                let (free, spent) = shard.slab.freed(word.generation());
                 if record.swap(word, free).is_err() {
                     continue;
                 }

@@ -55,7 +55,8 @@ impl Kind {
     /// The kind of a plain timer with that number, and the offset of a tick, if it is near enough.
     #[inline(always)]
     pub(crate) fn plain(bits: u16, tick: u64) -> Option<(Kind, Offset)> {
-        let offset = tick.checked_sub(u64::from(bits) << ORIGIN_SHIFT)?;
+        // One before the origin is not near either.
+        let offset = tick.wrapping_sub(u64::from(bits) << ORIGIN_SHIFT);
         Some((Kind(bits), Offset::near(offset)?))
     }
 

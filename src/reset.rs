@@ -30,6 +30,12 @@ pub(crate) enum To {
 }
 
 impl To {
+    /// The deadline `ns` if `AT`, otherwise the instant `ns` from now.
+    #[inline(always)]
+    pub(crate) fn of<const AT: bool>(ns: u64) -> To {
+        if AT { To::Deadline(ns) } else { To::Delay(ns) }
+    }
+
     /// The deadline, and the clock if it had to be read.
     #[inline]
     pub(crate) fn resolve(self, clock: &Clock) -> (u64, u64) {
@@ -195,8 +201,7 @@ impl Shard {
             }
             match self.put(port, record, word, Phase::Running, due) {
                 Ok(Ok(())) => {
-                    port.count_up();
-                    port.own.counters.ended_by_fire.sub(1);
+                    port.revive();
                     return Ok(Outcome::Done);
                 }
                 Ok(Err(_)) => port.free_credits(1),

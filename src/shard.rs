@@ -5,7 +5,7 @@
 
 use crate::alarm::Alarm;
 use crate::clock::Clock;
-use crate::config::{Config, Hooks, Mode};
+use crate::config::{ClockKind, Config, Hooks, Mode};
 use crate::core::{Core, Entry};
 use crate::gate::{COLLECTING, Gate, Work};
 use crate::handle::{GENERATION_BITS, Handle};
@@ -29,6 +29,8 @@ use std::ptr;
 pub(crate) const PRESSURE: u64 = 1_024;
 /// Entries that one inbox may hold whatever the number of live timers: 2 MiB.
 const INBOX: u64 = if cfg!(loom) { 8 } else { 1 << 18 };
+/// The longest tick with which a sole owner guesses.
+const GUESS_TICK_NS: u64 = 10_000_000;
 /// Credits that a start takes at a time.
 const CREDITS: u64 = if cfg!(loom) { 2 } else { 64 };
 
@@ -45,6 +47,10 @@ pub(crate) struct Shard {
     plain: AtomicU16,
     /// No plain timer has a deadline beyond this one: so the exact deadline fits in a record.
     plain_end_ns: u64,
+    /// May a sole owner take a deadline to lie ahead without a look at the clock?
+    pub(crate) guesses: bool,
+    /// A handle of this shard without slot and generation.
+    handle_base: u64,
     pub(crate) gate: CachePadded<Gate>,
     pub(crate) alarm: CachePadded<Alarm>,
     /// The owner is to give back what memory it can.
@@ -97,6 +103,10 @@ impl Shard {
             ports: AtomicPtr::new(ptr::null_mut()),
             plain: AtomicU16::new(Kind::plain_bits(ticks.reached(now_ns))),
             plain_end_ns: if ticks.always_fits_low() { NEVER - 1 } else { 0 },
+            // Not on a manual clock, where it is known to the nanosecond when a timer is due, and a look costs nothing;
+            // nor with long ticks, for which that makes a difference.
+            guesses: config.clock != ClockKind::Manual && config.tick_ns <= GUESS_TICK_NS,
+            handle_base: Handle { shard: index, slot: 0, generation: 0 }.pack(),
             gate: CachePadded::new(Gate::new()),
             alarm: CachePadded::new(Alarm::new(config.mode == Mode::Threaded, ticks)),
             trim_wanted: AtomicBool::new(false),
@@ -126,7 +136,12 @@ impl Shard {
 
     #[inline]
     pub(crate) fn handle(&self, slot: u32, generation: u32) -> u64 {
-        Handle { shard: self.index, slot, generation }.pack()
+        self.handle_of(Entry::new(slot, generation))
+    }
+
+    #[inline(always)]
+    pub(crate) fn handle_of(&self, entry: Entry) -> u64 {
+        self.handle_base | entry.bits()
     }
 
     /// The kind of a plain timer that is started now, and its offset, if it is near enough. Offsets count from an
@@ -141,7 +156,7 @@ impl Shard {
     #[inline(always)]
     pub(crate) fn tick_ahead(&self, deadline_ns: u64, now_ns: u64) -> Option<u64> {
         let ahead = deadline_ns > now_ns && deadline_ns <= self.plain_end_ns;
-        ahead.then(|| self.ticks.ceil(deadline_ns))
+        ahead.then(|| self.ticks.ceil_of(deadline_ns))
     }
 
     /// The owner's turn has reached a tick.
@@ -341,10 +356,9 @@ impl Shard {
         self.ports().map(|port| port.own.counters.started.get()).sum()
     }
 
-    fn ends(&self) -> u64 {
+    fn ends(&self, live: bool) -> u64 {
         self.ports()
-            .map(|port| &port.own.counters)
-            .map(|counters| counters.cancelled.get().wrapping_add(counters.ended_by_fire.get()))
+            .map(|port| port.own.counters.ended(live))
             .fold(self.returned.load(Ordering::Relaxed), u64::wrapping_add)
     }
 
@@ -352,13 +366,13 @@ impl Shard {
     /// only make the answer smaller.
     fn live_at_least(&self) -> u64 {
         let starts = self.starts();
-        starts.saturating_sub(self.ends())
+        starts.saturating_sub(self.ends(true))
     }
 
     /// Is there no live timer? Ends are counted before starts, so a yes is certain; while other threads
     /// are at work it may be a no in vain.
     pub(crate) fn is_empty(&self) -> bool {
-        let ends = self.ends();
+        let ends = self.ends(false);
         self.starts() == ends
     }
 
@@ -372,8 +386,7 @@ impl Shard {
         }
         let live = self.live_at_least();
         let most = self.raise_high_water(live);
-        let counters = &port.own.counters;
-        counters.net_mark.set(counters.net.get().wrapping_add(most - live));
+        port.set_peak(most - live);
     }
 
     /// The most timers that have been live at once.

@@ -51,8 +51,8 @@ pub(crate) struct Slab {
     ticks: Ticks,
     /// The generation that every slot of this service begins with, chosen at random.
     first_generation: u32,
-    /// How many timers a slot serves before it is retired: 2^27, or fewer in a test.
-    uses: u32,
+    /// The generation after which a slot is retired: it has served 2^27 timers then, or fewer in a test.
+    last_generation: u32,
 }
 
 // SAFETY: a magazine's content is touched only by the thread that took it from a stack
@@ -71,7 +71,7 @@ impl Slab {
             empty: TaggedStack::new(),
             ticks,
             first_generation: first_generation & GENERATION_MASK,
-            uses,
+            last_generation: first_generation.wrapping_add(uses).wrapping_sub(1) & GENERATION_MASK,
         }
     }
 
@@ -179,13 +179,11 @@ impl Slab {
         stack.push(index, &magazine.link);
     }
 
-    /// The word of a slot whose timer has just ended, or `None` when the slot is used up.
+    /// The word of a slot whose timer of this generation has just ended, and whether the slot is used up.
     #[inline]
-    pub(crate) fn freed(&self, word: Word) -> (Word, bool) {
-        let next = word.generation().wrapping_add(1) & GENERATION_MASK;
-        let used = next.wrapping_sub(self.first_generation) & GENERATION_MASK;
-        let spent = used == self.uses & GENERATION_MASK;
-        (Word::new(Phase::Free, next, Offset::NONE), spent)
+    pub(crate) fn freed(&self, generation: u32) -> (Word, bool) {
+        let next = Word::new(Phase::Free, generation.wrapping_add(1), Offset::NONE);
+        (next, generation == self.last_generation)
     }
 
     /// The offset that says `due` in a record of this kind; writes a note when it does not fit.

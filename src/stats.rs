@@ -85,7 +85,7 @@ impl Shard {
         for port in self.ports() {
             let counters = &port.own.counters;
             stats.started += counters.started.get();
-            stats.cancelled += counters.cancelled.get();
+            stats.cancelled += counters.cancelled();
             stats.fired += counters.fired.get();
             stats.ended_by_fire = stats.ended_by_fire.wrapping_add(counters.ended_by_fire.get());
             stats.missed = stats.missed.wrapping_add(counters.missed.get());

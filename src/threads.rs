@@ -144,9 +144,14 @@ impl Engine {
 
     /// This thread's port of the shard with that number, or behind the door `ANY`, if a short way leads
     /// there.
-    #[inline(always)]
     pub(crate) fn door(&self, code: u32) -> Option<&Port> {
         if cfg!(loom) { self.model_door(code) } else { self.doors.find(code) }
+    }
+
+    /// As `door`, if it is where it is looked for first.
+    #[inline(always)]
+    pub(crate) fn first_door(&self, code: u32) -> Option<&Port> {
+        if cfg!(loom) { self.model_door(code) } else { self.doors.find_first(code) }
     }
 
     /// The same for a model, which has no table.

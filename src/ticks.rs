@@ -61,6 +61,12 @@ impl Ticks {
         if ns == 0 { 0 } else { self.floor(ns - 1) + 1 }
     }
 
+    /// As `ceil`, of an instant that is not 0.
+    #[inline]
+    pub(crate) fn ceil_of(self, ns: u64) -> u64 {
+        self.floor(ns.wrapping_sub(1)) + 1
+    }
+
     /// When a timer with this deadline is due, if the clock stands before it.
     #[inline]
     pub(crate) fn due(self, deadline_ns: u64) -> Due {

@@ -48,13 +48,14 @@ impl Shard {
     /// The calling thread owns the shard, has claimed `port`, and is not inside a turn of the shard.
     pub(crate) unsafe fn turn(&self, port: &Port, clock: &Clock, budget: usize) -> usize {
         // SAFETY: the caller owns the shard.
-        let now_ns = unsafe {
+        let (now_ns, now_tick) = unsafe {
             self.with_core(|core| {
                 core.now_ns = core.now_ns.max(clock.now());
-                core.now_ns
+                let now_tick = self.ticks.reached(core.now_ns);
+                core.look(core.now_ns, now_tick);
+                (core.now_ns, now_tick)
             })
         };
-        let now_tick = self.ticks.reached(now_ns);
         let turn = Turn { shard: self, port, clock, now_ns, now_tick, slice_ns: Cell::new(now_ns) };
         let time = self.tally.turn_begins(self.alarm.is_threaded(), clock, now_ns);
         self.note_origin(now_tick);

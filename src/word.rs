@@ -152,6 +152,13 @@ impl Word {
         self.0 >> OFFSET_BITS == Word::new(Phase::Pending, generation, Offset(0)).0 >> OFFSET_BITS
     }
 
+    /// Is this generation's timer armed, for a near deadline?
+    #[inline(always)]
+    pub(crate) fn is_pending_near(self, generation: u32) -> bool {
+        let first = Word::new(Phase::Pending, generation, Offset(0));
+        self.0.wrapping_sub(first.0) < FAR_BASE
+    }
+
     #[inline]
     pub(crate) fn offset(self) -> Offset {
         Offset(self.0 & OFFSET_MASK)

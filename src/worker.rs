@@ -227,7 +227,7 @@ impl Shard {
                 continue;
             }
             let due = self.slab.decode(record, word.offset());
-            let (free, _) = self.slab.freed(word);
+            let (free, _) = self.slab.freed(word.generation());
             if record.swap(word, free).is_err() {
                 continue;
             }

@@ -53,7 +53,10 @@ pub unsafe extern "C" fn sw_timer_start(
     timer: *mut sw_timer,
 ) -> sw_status {
     // SAFETY: the caller's promise.
-    unsafe { start(service, Spec { delay_ns, ..Spec::default() }, callback, ctx, timer) }
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    let Some(callback) = for_engine(callback) else { return SW_INVALID };
+    // SAFETY: the caller's promise.
+    done(unsafe { engine.arm_one::<false>(delay_ns, callback, ctx, timer) })
 }
 
 /// Starts a one-shot timer with a deadline on the service's clock.
@@ -68,9 +71,11 @@ pub unsafe extern "C" fn sw_timer_start_at(
     ctx: *mut c_void,
     timer: *mut sw_timer,
 ) -> sw_status {
-    let at = Spec { delay_ns: deadline_ns, flags: SW_TIMER_ABSOLUTE, ..Spec::default() };
     // SAFETY: the caller's promise.
-    unsafe { start(service, at, callback, ctx, timer) }
+    let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
+    let Some(callback) = for_engine(callback) else { return SW_INVALID };
+    // SAFETY: the caller's promise.
+    done(unsafe { engine.arm_one::<true>(deadline_ns, callback, ctx, timer) })
 }
 
 /// Starts a periodic timer, whose first deadline is one period from now. Periods that are missed
@@ -88,28 +93,15 @@ pub unsafe extern "C" fn sw_timer_start_every(
     if period_ns == 0 {
         return SW_INVALID;
     }
-    let every = Spec { delay_ns: period_ns, period_ns, ..Spec::default() };
-    // SAFETY: the caller's promise.
-    unsafe { start(service, every, callback, ctx, timer) }
-}
-
-/// The common end of the three calls above.
-///
-/// # Safety
-/// As theirs.
-#[inline(always)]
-unsafe fn start(
-    service: *mut sw_service,
-    spec: Spec,
-    callback: sw_callback,
-    ctx: *mut c_void,
-    timer: *mut sw_timer,
-) -> sw_status {
     // SAFETY: the caller's promise.
     let Some(engine) = (unsafe { engine(service) }) else { return SW_INVALID };
-    let Some(callback) = for_engine(callback) else { return SW_INVALID };
+    let callback = for_engine(callback);
+    if callback.is_none() {
+        return SW_INVALID;
+    }
+    let every = Spec { delay_ns: period_ns, period_ns, callback, ctx, ..Spec::default() };
     // SAFETY: the caller's promise.
-    done(unsafe { engine.arm(&Spec { callback: Some(callback), ctx, ..spec }, timer) })
+    done(unsafe { engine.arm(&every, timer) })
 }
 
 /// The same function with the engine's name for the expiry.
