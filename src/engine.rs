@@ -410,20 +410,21 @@ impl Engine {
     #[inline(always)]
     pub fn cancel(&self, timer: u64) -> Result<Outcome, Error> {
         let handle = Handle::unpack(timer);
-        if let Some(port) = self.first_door(handle.shard)
+        let port = self.first_door(handle.shard);
+        if let Some(port) = port
             && port.is_exclusive()
             // SAFETY: the port is this thread's, which owns the shard exclusively.
             && unsafe { port.shard().cancel_plain::<true>(port, handle) }
         {
             return Ok(Outcome::Done);
         }
-        self.cancel_next(timer)
+        self.cancel_next(port, timer)
     }
 
     #[inline(never)]
-    fn cancel_next(&self, timer: u64) -> Result<Outcome, Error> {
+    fn cancel_next(&self, port: Option<&Port>, timer: u64) -> Result<Outcome, Error> {
         let handle = Handle::unpack(timer);
-        if let Some(port) = self.door(handle.shard)
+        if let Some(port) = port
             // SAFETY: the port is this thread's.
             && unsafe { port.shard().cancel_plain::<false>(port, handle) }
         {
@@ -516,21 +517,27 @@ impl Engine {
     fn reset<const AT: bool>(&self, timer: u64, ns: u64) -> Result<Outcome, Error> {
         let handle = Handle::unpack(timer);
         let to = To::of::<AT>(ns);
-        if let Some(port) = self.first_door(handle.shard)
+        let port = self.first_door(handle.shard);
+        if let Some(port) = port
             && port.is_exclusive()
             // SAFETY: the port is this thread's, which owns the shard exclusively.
             && unsafe { port.shard().put_off_plain::<true>(port, &self.clock, handle, to) }
         {
             return Ok(Outcome::Done);
         }
-        self.reset_next::<AT>(timer, ns)
+        self.reset_next::<AT>(port, timer, ns)
     }
 
     #[inline(never)]
-    fn reset_next<const AT: bool>(&self, timer: u64, ns: u64) -> Result<Outcome, Error> {
+    fn reset_next<const AT: bool>(
+        &self,
+        port: Option<&Port>,
+        timer: u64,
+        ns: u64,
+    ) -> Result<Outcome, Error> {
         let handle = Handle::unpack(timer);
         let to = To::of::<AT>(ns);
-        if let Some(port) = self.door(handle.shard)
+        if let Some(port) = port
             // SAFETY: the port is this thread's.
             && unsafe { port.shard().put_off_plain::<false>(port, &self.clock, handle, to) }
         {

@@ -169,7 +169,9 @@ impl Shard {
         }
         let Some((deadline_ns, tick)) = self.ahead::<SOLE>(clock, to) else { return false };
         let Some(offset) = kind.offset(tick) else { return false };
-        if offset.ticks() < word.offset().ticks() {
+        // A sole owner's guess is put right when the old reminder comes up, so that has to be before.
+        let least = word.offset().ticks() + u64::from(SOLE);
+        if offset.ticks() < least {
             return false;
         }
         let later = Word::new(Phase::Pending, handle.generation, offset);

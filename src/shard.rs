@@ -245,7 +245,7 @@ impl Shard {
     ///
     /// # Safety
     /// The calling thread has claimed the port.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn hand_over(
         &self,
         port: &Port,

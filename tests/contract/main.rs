@@ -23,6 +23,7 @@ mod races;
 mod resets;
 mod service;
 mod slow;
+mod sole;
 mod stop;
 mod storm;
 mod threads;
