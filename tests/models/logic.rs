@@ -269,9 +269,9 @@ pub(crate) const CHANGES: &[Change] = &[
         name: "counts_starts_before_ends",
         what: "whether no timer lives is asked of starts first",
         file: "src/shard.rs",
-        text: "let ends = self.ends();
+        text: "let ends = self.ends(false);
         self.starts() == ends",
-        instead: "let starts = self.starts(); starts == self.ends()",
+        instead: "let starts = self.starts(); starts == self.ends(false)",
     },
     Change {
         name: "stop_without_settling",
