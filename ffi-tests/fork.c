@@ -32,6 +32,12 @@ static void unfired(void *arg, sw_timer timer, void *ctx, uint64_t deadline_ns)
     CHECK(0 && "told in the child");
 }
 
+static void stuck(void *arg, uint32_t shard, sw_timer timer, uint64_t elapsed_ns)
+{
+    (void)arg, (void)shard, (void)timer, (void)elapsed_ns;
+    CHECK(0 && "called in the child");
+}
+
 static sw_service *start(uint32_t mode)
 {
     sw_config config;
@@ -66,6 +72,11 @@ static void everything_is_refused(sw_service *service, sw_queue *queue, sw_timer
     sw_stats stats;
     memset(&stats, 0, sizeof stats);
     stats.size = sizeof stats;
+    sw_details details;
+    memset(&details, 0, sizeof details);
+    details.size = sizeof details;
+    sw_pending pending;
+    uint64_t place = 0;
 
     drops = 0;
     STATUS(sw_timer_start(service, 0, fire, NULL, handles), SW_FORKED);
@@ -94,13 +105,19 @@ static void everything_is_refused(sw_service *service, sw_queue *queue, sw_timer
     STATUS(sw_stats_read(service, SW_SHARD_ANY, &stats), SW_FORKED);
     STATUS(sw_stats_prometheus(service, NULL, 0, &count), SW_FORKED);
     STATUS(sw_stats_report(service, NULL, 0, &count), SW_FORKED);
+    STATUS(sw_details_read(service, 0, &details), SW_FORKED);
+    STATUS(sw_shard_visit(service, 0, &place, &pending, 1, &count), SW_FORKED);
+    STATUS(sw_service_trim(service), SW_FORKED);
+    STATUS(sw_service_on_stuck(service, stuck, NULL), SW_FORKED);
+    STATUS(sw_timer_start_spread(service, specs, 2, SECOND, handles), SW_FORKED);
+    EQUAL(drops, 5);
     STATUS(sw_service_stop(service, unfired, NULL, &number), SW_FORKED);
     STATUS(sw_service_free(service), SW_FORKED);
     /* These two have no status; they must only come back. */
     (void)sw_shard_count(service);
     (void)sw_clock_now(service);
-    EQUAL(drops, 3);
-    EQUAL(number + count, 0);
+    EQUAL(drops, 5);
+    EQUAL(number + count + place, 0);
 }
 
 static void its_own(void)

@@ -49,6 +49,9 @@ void throwing_hook(void *, uint32_t) { fail(); }
 void slow(void *, const sw_expiry *) { usleep(20000); }
 void throwing_slow_hook(void *, uint32_t, sw_timer, void *, uint64_t) { fail(); }
 
+void throwing_stuck_hook(void *, uint32_t, sw_timer, uint64_t) { fail(); }
+void endless(void *, const sw_expiry *) { sleep(30); }
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -81,6 +84,10 @@ int main(int argc, char **argv)
         spec.callback = throwing;
     if (is("slow-hook"))
         spec.callback = slow;
+    if (is("stuck-hook")) {
+        OK(sw_service_on_stuck(service, throwing_stuck_hook, nullptr));
+        spec.callback = endless;
+    }
     if (is("drop-at-cancel") || is("drop-after-fire") || is("drop-at-refusal"))
         spec.drop = throwing_drop;
     if (is("unfired") || is("drop-at-cancel"))
@@ -97,6 +104,12 @@ int main(int argc, char **argv)
         sw_service_stop(service, throwing_unfired, nullptr, nullptr);
     if (is("stop-hook"))
         sw_service_stop(service, nullptr, nullptr, nullptr);
+    for (int tries = 0; is("stuck-hook") && tries < 3000; tries++) {
+        sw_stats stats;
+        stats.size = sizeof stats;
+        OK(sw_stats_read(service, 0, &stats));
+        usleep(10000);
+    }
     sleep(30);
     std::fprintf(stderr, "%s: nothing ended the process\n", argv[1]);
     return 1;

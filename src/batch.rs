@@ -1,6 +1,6 @@
 //! Many timers at once: all of them, or none.
 
-use crate::closure;
+use crate::closure::{self, Call};
 use crate::events::Queue;
 use crate::status::Error;
 use crate::time::nanos;
@@ -58,7 +58,7 @@ impl<'a> Batch<'a> {
         F: FnMut(&Expiry) + Send + 'static,
     {
         if let Some(spec) = self.check(timer.spec()) {
-            self.specs.push(closure::repeated(&self.timers.host, f).put_in(spec));
+            self.push(closure::repeated(&self.timers.host, f), spec);
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> Batch<'a> {
         F: FnOnce(&Expiry) + Send + 'static,
     {
         if let Some(spec) = self.check(timer.spec_once()) {
-            self.specs.push(closure::once(&self.timers.host, f).put_in(spec));
+            self.push(closure::once(&self.timers.host, f), spec);
         }
     }
 
@@ -89,11 +89,20 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// A spec that can be, with room for it.
     fn check(&mut self, spec: Result<Spec, Error>) -> Option<Spec> {
         if self.refused.is_some() {
             return None;
         }
-        spec.map_err(|error| self.refused = Some(error)).ok()
+        let room = self.specs.try_reserve(1).map_err(|_| Error::NoMemory);
+        room.and(spec).map_err(|error| self.refused = Some(error)).ok()
+    }
+
+    fn push(&mut self, call: Result<Call, Error>, spec: Spec) {
+        match call {
+            Ok(call) => self.specs.push(call.put_in(spec)),
+            Err(error) => self.refused = Some(error),
+        }
     }
 
     /// Moves the deadlines that have gone by to instants spread evenly over `window` from now, in the

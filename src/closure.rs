@@ -6,6 +6,8 @@
 //! panic leaves any of the functions here: beyond them lies a frame that nothing unwinds through.
 
 use crate::host::{Host, guard_current};
+use crate::status::Error;
+use crate::sys::memory::boxed;
 use crate::timer::Expiry;
 use crate::types::{self, Callback, DropFn, Spec};
 use std::ffi::c_void;
@@ -34,19 +36,19 @@ struct Job<F> {
 }
 
 /// A closure that may be called any number of times. The engine has to get what this returns, or
-/// the closure is leaked.
-pub(crate) fn repeated<F>(host: &Arc<Host>, f: F) -> Call
+/// the closure is leaked. Without memory for it, it is dropped.
+pub(crate) fn repeated<F>(host: &Arc<Host>, f: F) -> Result<Call, Error>
 where
     F: FnMut(&Expiry) + Send + 'static,
 {
     // An `Arc`'s address is never null.
     let host = NonNull::from(&**host);
-    let job = Box::into_raw(Box::new(Job { host, f }));
-    Call { callback: run::<F>, ctx: job.cast(), drop: Some(release::<F>) }
+    let job = Box::into_raw(boxed(Job { host, f }).ok_or(Error::NoMemory)?);
+    Ok(Call { callback: run::<F>, ctx: job.cast(), drop: Some(release::<F>) })
 }
 
 /// A closure that is called once. Should its timer be armed again, that run does nothing.
-pub(crate) fn once<F>(host: &Arc<Host>, f: F) -> Call
+pub(crate) fn once<F>(host: &Arc<Host>, f: F) -> Result<Call, Error>
 where
     F: FnOnce(&Expiry) + Send + 'static,
 {

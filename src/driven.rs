@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Timers that a visit fetches at a time.
-const PART: usize = 256;
+const PART: usize = 64;
 
 /// A timer that is pending, from [`Shard::visit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,13 +95,17 @@ impl Shard {
     /// # Ok::<(), shardwheel::Error>(())
     /// ```
     pub fn visit(&self) -> impl Iterator<Item = Pending> + '_ {
-        let (mut place, mut part) = (0, Vec::new());
+        let (mut place, mut part, mut left) = (0, [None; PART], 0);
         std::iter::from_fn(move || {
-            while part.is_empty() && place != END {
-                let mut tell = |timer| part.extend(Pending::of(timer));
+            while left == 0 && place != END {
+                let mut tell = |timer| {
+                    part[left] = Pending::of(timer);
+                    left += 1;
+                };
                 self.timers.engine.visit(self.index, &mut place, PART, &mut tell).ok()?;
             }
-            part.pop()
+            left = left.checked_sub(1)?;
+            part[left]
         })
     }
 

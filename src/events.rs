@@ -120,7 +120,7 @@ impl Queue {
     /// As `pop`; then none have been taken.
     pub fn poll(&self, events: &mut Vec<Event>) -> Result<usize, Error> {
         if events.len() == events.capacity() {
-            events.reserve(ROOM);
+            events.try_reserve(ROOM).map_err(|_| Error::NoMemory)?;
         }
         self.take(events.capacity() - events.len(), &mut |event| events.push(event))
     }

@@ -87,7 +87,7 @@ struct Labelled(&'static str, &'static str, &'static str, &'static str, &'static
 /// A metric with a histogram for each shard: name, help, and where it stands.
 struct Measured(&'static str, &'static str, for<'a> fn(&'a Told<'_>) -> &'a Histogram);
 
-const SIMPLE: [Simple; 18] = [
+const SIMPLE: [Simple; 19] = [
     Simple("timers_pending", "gauge", "Timers that are live now.", |t| Plain(t.stats.pending)),
     Simple("timers_high_water", "gauge", "Most timers live at once.", |t| {
         Plain(t.stats.high_water)
@@ -124,6 +124,9 @@ const SIMPLE: [Simple; 18] = [
     }),
     Simple("callback_max_seconds", "gauge", "Longest callback ever that was timed.", |t| {
         Nanos(t.stats.callback_max_ns)
+    }),
+    Simple("turn_max_seconds", "gauge", "Longest turn ever that was timed.", |t| {
+        Nanos(t.details.turn_max_ns)
     }),
     Simple("callback_running_seconds", "gauge", "How long the running callback has run.", |t| {
         Nanos(t.details.callback_running_ns)
@@ -167,7 +170,8 @@ const LABELLED: [Labelled; 4] = [
         "state",
         &[
             ("used", |t| {
-                t.details.slots_allocated - t.details.slots_cached - t.details.slots_retired
+                let d = &t.details;
+                d.slots_allocated.saturating_sub(d.slots_cached + d.slots_retired)
             }),
             ("cached", |t| t.details.slots_cached),
             ("retired", |t| t.details.slots_retired),
@@ -257,6 +261,46 @@ fn expose_histogram(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::Service;
+    use crate::config::{Config, Mode};
+    use crate::stats::numbered;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+    use std::time::{Duration, Instant};
+
+    /// In no hurry: it waits with each part for ten more firings.
+    struct Slow(Arc<AtomicU64>, usize);
+
+    impl Slow {
+        fn wait(&mut self) {
+            let (began, seen) = (Instant::now(), self.0.load(SeqCst));
+            while self.1 > 0 && self.0.load(SeqCst) < seen + 10 {
+                assert!(began.elapsed() < Duration::from_secs(30), "the shard stands still");
+                std::thread::yield_now();
+            }
+            self.1 = self.1.saturating_sub(1);
+        }
+    }
+
+    impl Write for Slow {
+        fn write_str(&mut self, _: &str) -> fmt::Result {
+            self.wait();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_shard_goes_on_in_the_middle_of_a_read() {
+        let service = Service::builder().shards(1).unpinned().build().unwrap();
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = count.clone();
+        service.every(Duration::from_millis(1), move |_| _ = counted.fetch_add(1, SeqCst)).unwrap();
+        service.engine.prometheus(&mut Slow(count.clone(), 5)).unwrap();
+        service.engine.report(&mut Slow(count.clone(), 5)).unwrap();
+        let mut slow = Slow(count.clone(), 5);
+        service.engine.visit(0, &mut 0, 10, &mut |_| slow.wait()).unwrap();
+        assert!(count.load(SeqCst) >= 110);
+    }
 
     #[test]
     fn counters_and_only_they_are_called_total() {
@@ -264,6 +308,65 @@ mod tests {
         for (name, kind) in simple.chain(LABELLED.iter().map(|metric| (metric.0, metric.1))) {
             assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
         }
+    }
+
+    /// Each number at its own name. Percentiles are Prometheus's to take, from the histograms.
+    #[test]
+    fn each_number_is_told() {
+        let config = Config { mode: Mode::Driven, shards: 1, ..Config::default() };
+        let engine = Engine::start(config).unwrap();
+        let (s, d) = numbered();
+        let told = Told { stats: s, details: d, shard: engine.shard(0).unwrap() };
+        let mut text = String::new();
+        expose(&[told], &mut text).unwrap();
+        let known = d.wakeups_deadline + d.wakeups_earlier + d.wakeups_pressure;
+        let plain = [
+            ("timers_pending", "", s.pending),
+            ("timers_high_water", "", s.high_water),
+            ("timers_started_total", "", s.started),
+            ("fired_total", "", s.fired),
+            ("timers_ended_by_fire_total", "", s.ended_by_fire),
+            ("timers_cancelled_total", "", s.cancelled),
+            ("timers_returned_total", "", s.returned),
+            ("timers_rejected_total", "", s.rejected),
+            ("periods_missed_total", "", s.missed),
+            ("slow_callbacks_total", "", s.slow_callbacks),
+            ("memory_bytes", "", s.memory_bytes),
+            ("turns_total", "", d.turns),
+            ("inbox_entries", "", d.inbox_depth),
+            ("bucket_longest", "", d.bucket_longest),
+            ("wakeups_total", ",reason=\"deadline\"", d.wakeups_deadline),
+            ("wakeups_total", ",reason=\"earlier\"", d.wakeups_earlier),
+            ("wakeups_total", ",reason=\"pressure\"", d.wakeups_pressure),
+            ("wakeups_total", ",reason=\"other\"", s.wakeups - known),
+            ("reminders", ",state=\"live\"", d.reminders_live),
+            ("reminders", ",state=\"dead\"", d.reminders_dead),
+            ("slots", ",state=\"used\"", d.slots_allocated - d.slots_cached - d.slots_retired),
+            ("slots", ",state=\"cached\"", d.slots_cached),
+            ("slots", ",state=\"retired\"", d.slots_retired),
+        ];
+        let mut expected: Vec<String> = plain
+            .iter()
+            .map(|(name, label, value)| format!("{name}{{shard=\"0\"{label}}} {value}"))
+            .collect();
+        for (level, value) in d.buckets_occupied.iter().enumerate() {
+            expected.push(format!("buckets_occupied{{shard=\"0\",level=\"{level}\"}} {value}"));
+        }
+        for (name, ns) in [
+            ("overdue", s.overdue_ns),
+            ("lateness_max", s.lateness_max_ns),
+            ("callback_max", s.callback_max_ns),
+            ("turn_max", d.turn_max_ns),
+            ("callback_running", d.callback_running_ns),
+        ] {
+            expected.push(format!("{name}_seconds{{shard=\"0\"}} 0.000000{ns}"));
+        }
+        for line in &expected {
+            assert!(text.contains(&format!("\nshardwheel_{line}\n")), "{line} is not in\n{text}");
+        }
+        let told =
+            text.lines().filter(|line| !line.starts_with('#') && !line.contains("_seconds_"));
+        assert_eq!(told.count(), expected.len(), "a number that is not looked at\n{text}");
     }
 
     #[test]

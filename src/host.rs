@@ -83,9 +83,12 @@ impl Host {
         ptr::eq(CURRENT.get(), self)
     }
 
-    /// Notes a queue that is to be freed later.
+    /// Notes a queue that is to be freed later. Without memory for the note it goes with its engine.
     pub(crate) fn leave(&self, queue: *const QueueInner) {
-        self.lock_left().push(Left(queue));
+        let mut left = self.lock_left();
+        if left.try_reserve(1).is_ok() {
+            left.push(Left(queue));
+        }
     }
 
     /// The queues that are to be freed, which the caller sees to now.

@@ -105,9 +105,58 @@ fn scaled(f: &mut Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Resu
     }
 }
 
+/// A text that grows as long as there is memory.
+#[derive(Default)]
+pub(crate) struct Growing {
+    text: String,
+    cut: bool,
+}
+
+impl Write for Growing {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.cut || self.text.try_reserve(part.len()).is_err() {
+            self.cut = true;
+            return Err(fmt::Error);
+        }
+        self.text.push_str(part);
+        Ok(())
+    }
+}
+
+impl Growing {
+    pub(crate) fn whole(self) -> Result<String, Error> {
+        if self.cut { Err(Error::NoMemory) } else { Ok(self.text) }
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::stats::numbered;
+
+    #[test]
+    fn each_number_stands_in_its_place() {
+        let (stats, details) = numbered();
+        let mut text = String::new();
+        section(&mut text, "all", &stats, &details).unwrap();
+        let expected = [
+            "all",
+            "  timers     101 pending, 102 at most",
+            "             103 started = 105 fired + 106 cancelled + 107 returned + pending",
+            "             108 refused for want of room",
+            "  expiries   104 delivered, 109 periods missed",
+            "  lateness   113 ns p50, 114 ns p99, 115 ns p99.9, 116 ns at most",
+            "  overdue    112 ns",
+            "  callbacks  117 ns p50, 118 ns p99, 119 ns p99.9, 120 ns at most",
+            "             110 slow; the one at work now since 146 ns",
+            "  turns      136 ns p50, 137 ns p99, 138 ns p99.9, 139 ns at most",
+            "             135 turns, 10000 wake-ups: 141 due, 142 earlier, 143 pressure",
+            "  wheel      121 reminders live, 122 dead, 134 in the longest bucket, 140 in inboxes",
+            "             buckets by level: 123 124 125 126 127 128 129 130 131 132 133",
+            "  memory     111 B; slots: 20000 allocated, 144 cached, 145 retired",
+        ];
+        assert_eq!(text.lines().skip(1).collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn units_fit() {

@@ -98,7 +98,9 @@ impl Shard {
         let tally = &self.tally;
         let (reminders, pending) = (tally.reminders.get(), self.pending());
         let retired: u64 = self.ports().map(|port| port.own.retired.get()).sum();
-        let allocated = u64::from(self.slab.end()) - 1 - self.slab.records.returned();
+        // In this order: what is given back or retired is never more than what was handed out by then.
+        let returned = self.slab.records.returned();
+        let allocated = (u64::from(self.slab.end()) - 1).saturating_sub(returned);
         let timer = || self.running.load(Ordering::Relaxed);
         let since = tally.running_since(timer).filter(|_| self.slow_callback_ns != 0);
         Details {
@@ -185,3 +187,59 @@ impl Details {
 }
 
 const _: () = assert!(crate::wheel::LEVELS == 11);
+
+/// Numbers of which no two are the same, for tests of what is told of them.
+#[cfg(all(test, not(loom)))]
+pub(crate) fn numbered() -> (Stats, Details) {
+    // Small enough that times and sizes are told in their least units.
+    let mut last = 100;
+    let mut next = || {
+        last += 1;
+        last
+    };
+    let stats = Stats {
+        pending: next(),
+        high_water: next(),
+        started: next(),
+        fired: next(),
+        ended_by_fire: next(),
+        cancelled: next(),
+        returned: next(),
+        rejected: next(),
+        missed: next(),
+        // More than those of known reason.
+        wakeups: 10_000,
+        slow_callbacks: next(),
+        memory_bytes: next(),
+        overdue_ns: next(),
+        lateness_p50_ns: next(),
+        lateness_p99_ns: next(),
+        lateness_p999_ns: next(),
+        lateness_max_ns: next(),
+        callback_p50_ns: next(),
+        callback_p99_ns: next(),
+        callback_p999_ns: next(),
+        callback_max_ns: next(),
+    };
+    let details = Details {
+        reminders_live: next(),
+        reminders_dead: next(),
+        buckets_occupied: std::array::from_fn(|_| next()),
+        bucket_longest: next(),
+        turns: next(),
+        turn_p50_ns: next(),
+        turn_p99_ns: next(),
+        turn_p999_ns: next(),
+        turn_max_ns: next(),
+        inbox_depth: next(),
+        wakeups_deadline: next(),
+        wakeups_earlier: next(),
+        wakeups_pressure: next(),
+        // More than the cached and retired ones.
+        slots_allocated: 20_000,
+        slots_cached: next(),
+        slots_retired: next(),
+        callback_running_ns: next(),
+    };
+    (stats, details)
+}

@@ -199,7 +199,7 @@ impl<'a> TimerBuilder<'a> {
         F: FnMut(&Expiry) + Send + 'static,
     {
         let spec = self.spec()?;
-        self.arm(&closure::repeated(&self.timers.host, f).put_in(spec))
+        self.arm(&closure::repeated(&self.timers.host, f)?.put_in(spec))
     }
 
     /// Starts a one-shot with a closure that is called once, and may use up what it captured. It is
@@ -215,7 +215,7 @@ impl<'a> TimerBuilder<'a> {
         F: FnOnce(&Expiry) + Send + 'static,
     {
         let spec = self.spec_once()?;
-        self.arm(&closure::once(&self.timers.host, f).put_in(spec))
+        self.arm(&closure::once(&self.timers.host, f)?.put_in(spec))
     }
 
     /// Starts it with a plain function, which is told the token. Nothing is allocated, and of a

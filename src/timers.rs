@@ -5,6 +5,7 @@ use crate::driven::Shard;
 use crate::engine::Engine;
 use crate::events::Queue;
 use crate::host::Host;
+use crate::report::Growing;
 use crate::service::Unfired;
 use crate::shared::Shared;
 use crate::status::{Error, Outcome};
@@ -286,8 +287,9 @@ impl Timers {
     /// # Errors
     /// [`Error::NoMemory`], [`Error::Forked`].
     pub fn prometheus(&self) -> Result<String, Error> {
-        let mut text = String::new();
-        self.engine.prometheus(&mut text).map(|()| text)
+        let mut text = Growing::default();
+        self.engine.prometheus(&mut text)?;
+        text.whole()
     }
 
     /// The numbers for people to read: what to look at first when timers are late. Also after the end.
@@ -301,8 +303,9 @@ impl Timers {
     /// # Errors
     /// [`Error::NoMemory`], [`Error::Forked`].
     pub fn report(&self) -> Result<String, Error> {
-        let mut text = String::new();
-        self.engine.report(&mut text).map(|()| text)
+        let mut text = Growing::default();
+        self.engine.report(&mut text)?;
+        text.whole()
     }
 
     /// Gives memory that a peak of timers has left behind back to the system: that of free slots at once, that of

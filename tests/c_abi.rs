@@ -99,6 +99,7 @@ fn an_exception_that_reaches_the_library_terminates() {
         "start-hook",
         "stop-hook",
         "slow-hook",
+        "stuck-hook",
     ] {
         let ended = cc::run(&program, &[thrower], LIMIT);
         assert_eq!(ended.status.code(), Some(42), "{thrower}: {ended:?}");
@@ -161,6 +162,16 @@ fn every_function_is_called() {
         .chain(std::fs::read_to_string(cc::root().join("ffi-tests/driven.h")))
         .collect();
     for function in cc::declared() {
+        assert!(text.contains(&format!("{function}(")), "{function} is not called");
+    }
+}
+
+/// S5: all that take a service or a queue are tried in a forked child.
+#[test]
+fn every_function_is_called_in_a_forked_child() {
+    let text = std::fs::read_to_string(cc::root().join("ffi-tests/fork.c")).expect("fork.c");
+    let without = ["sw_status_text", "sw_version", "sw_timer_shard"];
+    for function in cc::declared().iter().filter(|name| !without.contains(&name.as_str())) {
         assert!(text.contains(&format!("{function}(")), "{function} is not called");
     }
 }

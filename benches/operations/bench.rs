@@ -226,6 +226,22 @@ impl Bench {
     pub fn fire(&mut self) {
         assert_eq!(self.turn(), TIMES);
     }
+
+    /// So many are due in one tick from now on.
+    #[allow(dead_code)] // The counts do not have it.
+    pub fn gather_storm(&mut self, count: usize) {
+        let deadline = self.now + MS;
+        for _ in 0..count {
+            // SAFETY: see above.
+            let status = unsafe {
+                sw_timer_start_at(self.service, deadline, Some(nothing), null_mut(), null_mut())
+            };
+            assert_eq!(status, SW_OK);
+        }
+        assert_eq!(self.turn(), 0);
+        // SAFETY: see above.
+        assert_eq!(unsafe { sw_clock_advance(self.service, MS) }, SW_OK);
+    }
 }
 
 impl Drop for Bench {

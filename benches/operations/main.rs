@@ -50,6 +50,25 @@ fn fire(group: &mut BenchmarkGroup<'_, WallTime>, bench: &mut Bench, live: &str)
     });
 }
 
+/// A million due in one tick.
+fn storm(group: &mut BenchmarkGroup<'_, WallTime>, how: u32) {
+    const STORM: usize = 1_000_000;
+    let bench = &mut Bench::driven(how, TIMES);
+    group.throughput(Throughput::Elements(STORM as u64)).sample_size(10);
+    group.bench_function(BenchmarkId::new("fire", "storm of 1M"), |bencher| {
+        bencher.iter_custom(|iterations| {
+            let mut sum = Duration::ZERO;
+            for _ in 0..iterations {
+                bench.gather_storm(STORM);
+                let began = Instant::now();
+                assert_eq!(bench.turn(), STORM);
+                sum += began.elapsed();
+            }
+            sum
+        });
+    });
+}
+
 fn main() {
     let mut criterion = Criterion::default()
         .sample_size(20)
@@ -68,6 +87,9 @@ fn main() {
         let mut group = criterion.benchmark_group("threaded");
         group.throughput(Throughput::Elements(TIMES as u64));
         anywhere(&mut group, &mut Bench::threaded(live), text);
+    }
+    for (name, how) in driven {
+        storm(&mut criterion.benchmark_group(name), how);
     }
     criterion.final_summary();
 }

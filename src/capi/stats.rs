@@ -209,9 +209,19 @@ impl Write for Text {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::stats::numbered;
+
+    #[test]
+    fn c_has_the_numbers_of_rust() {
+        let (stats, details) = numbered();
+        let (c, rust) = (format!("{:?}", in_c(7, stats)), format!("{stats:?}"));
+        assert_eq!(c, rust.replace("Stats { ", "sw_stats { size: 7, "));
+        let (c, rust) = (format!("{:?}", details_in_c(7, details)), format!("{details:?}"));
+        assert_eq!(c, rust.replace("Details { ", "sw_details { size: 7, "));
+    }
 
     #[test]
     fn text_keeps_what_fits_and_counts_all() {

@@ -79,7 +79,7 @@ impl Prototype {
         let service = self.parameters.iter().any(|parameter| parameter.ends_with("*service"));
         let queue = self.parameters.iter().any(|parameter| parameter.ends_with("*queue"));
         if (service || queue) && self.name != "sw_service_start" {
-            add(&["stopped"]);
+            add(&["stopped", "wrong thread", "inside"]);
         }
         kinds
     }

@@ -100,6 +100,18 @@ proptest::proptest! {
     }
 }
 
+#[test]
+fn sequences_have_every_function() {
+    let calls = cc::root().join("tests/abi/calls");
+    let read = |file| std::fs::read_to_string(calls.join(file)).expect(file);
+    let text = read("call.rs") + &read("operate.rs") + &read("pool.rs");
+    // These two take no service and answer constants.
+    let without = ["sw_status_text", "sw_version"];
+    for function in cc::declared().iter().filter(|name| !without.contains(&name.as_str())) {
+        assert!(text.contains(&format!("{function}(")), "{function} is not called");
+    }
+}
+
 /// What the fuzz target has found worth keeping.
 #[test]
 fn the_corpus() {

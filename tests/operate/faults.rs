@@ -1,7 +1,7 @@
 //! Faults: what the system, the host or its threads do, and what the service makes of it.
 //!
 //! Elsewhere: callbacks that panic (`tests/rust_api/panics.rs`) and throw (`tests/c_abi.rs`), memory that
-//! is not there (`tests/no_memory.rs`), a shard that is blocked (`stuck.rs`, contract F7 and S7), room that is
+//! is not there (`tests/no_memory`), a shard that is blocked (`stuck.rs`, contract F7 and S7), room that is
 //! used up and made again and again (cases `netty_09`, `odp_07`), fork, and the end of the process with
 //! timers pending (`tests/c_abi.rs`).
 

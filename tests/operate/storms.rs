@@ -71,6 +71,13 @@ fn start(door: Door, board: usize, deadline: impl Fn(usize) -> u64) -> Vec<sw_ti
     door.start_batch(&specs).unwrap()
 }
 
+/// The median and the worst.
+fn lateness(fires: &[Fire]) -> (u64, u64) {
+    let mut late: Vec<u64> = fires.iter().map(|fire| fire.now - fire.deadline).collect();
+    late.sort_unstable();
+    (late.get(late.len() / 2).copied().unwrap_or(0), late.last().copied().unwrap_or(0))
+}
+
 #[test]
 fn a_million_in_one_tick_leave_room_for_starts_and_cancels_and_for_other_shards() {
     let board = *BOARDS[0].get_or_init(Board::new);
@@ -84,9 +91,10 @@ fn a_million_in_one_tick_leave_room_for_starts_and_cancels_and_for_other_shards(
     let timers = start(door, 0, |_| due);
     let witness = Witness::new();
     svc.timer().shard(1).delay(MS).period(5 * MS).log(other).start();
-    eventually("the other shard is at work", || other.count() > 3);
-    other.take();
+    eventually("the other shard is at work", || other.count() > 100);
+    let calm = lateness(&other.take());
     let mut won = vec![false; MILLION];
+    let began = svc.now();
     HELD.open();
     eventually("the storm is on", || board.count() > 0);
     // From the end: those are called last.
@@ -106,14 +114,21 @@ fn a_million_in_one_tick_leave_room_for_starts_and_cancels_and_for_other_shards(
     }
     let expected = MILLION as u64 - in_storm;
     eventually("the storm is over", || board.count() == expected && late.count() == started);
+    let took = svc.now() - began;
+    let stormy = lateness(&other.fires());
+    let fired = expected + started;
+    println!("{fired} firings, {} ns each, {in_storm} cancels", took / fired);
+    println!(
+        "the other shard's lateness (median, worst): calm {calm:?} ns, in the storm {stormy:?} ns"
+    );
     assert!(in_storm > 1_000, "cancels that won while it was on: {in_storm}");
     for (number, &won) in won.iter().enumerate() {
         assert_eq!(board.of(number) != 0, !won, "{number}: it fires or is cancelled");
     }
     assert!(!board.twice.load(Ordering::Relaxed));
-    for fire in other.fires() {
-        assert!(fire.now - fire.deadline < MS + witness.slack(), "the other shard: {fire:?}");
-    }
+    // No more than before, but for what the machine itself adds.
+    assert!(stormy.0 < calm.0 + witness.slack(), "{calm:?} {stormy:?}");
+    assert!(stormy.1 < MS + witness.slack(), "{stormy:?}");
     let stats = svc.stats_of(0);
     assert_eq!((stats.cancelled, stats.pending), (in_storm, 0));
 }
@@ -124,24 +139,31 @@ fn a_million_reset_and_cancelled_in_the_tick_in_which_they_are_due() {
     let svc = Setup::manual(MS).start();
     let door = svc.door();
     let (due, later) = (10 * MS, 20 * MS);
+    // The first of them holds the turn until each of the two threads is well on its way.
+    const AHEAD: u64 = 1_000;
+    static MET: AtomicU64 = AtomicU64::new(0);
+    svc.timer().at(due).run(|_| eventually("both", || MET.load(Ordering::SeqCst) == 2)).start();
     let timers = start(door, 1, |_| due);
     assert_eq!(svc.poll(), 0);
     svc.advance(due);
     // All are due. Two threads go through them from both ends, while a third delivers.
     let (mut reset, mut cancelled) = (Vec::new(), Vec::new());
+    let met = |number: usize, last: usize| {
+        MET.fetch_add(u64::from(number == last), Ordering::SeqCst);
+    };
     std::thread::scope(|scope| {
         let (timers, reset, cancelled) = (&timers, &mut reset, &mut cancelled);
         scope.spawn(move || {
-            let answer = |(number, &timer): (usize, &sw_timer)| match number % 3 {
-                0 => Some((number, door.reset_at(timer, later))),
-                _ => None,
+            let answer = |(number, &timer): (usize, &sw_timer)| {
+                met(number, MILLION - 3 * AHEAD as usize);
+                (number % 3 == 0).then(|| (number, door.reset_at(timer, later)))
             };
             *reset = timers.iter().enumerate().rev().filter_map(answer).collect();
         });
         scope.spawn(move || {
-            let answer = |(number, &timer): (usize, &sw_timer)| match number % 3 {
-                1 => Some((number, door.cancel(timer))),
-                _ => None,
+            let answer = |(number, &timer): (usize, &sw_timer)| {
+                met(number, 3 * AHEAD as usize);
+                (number % 3 == 1).then(|| (number, door.cancel(timer)))
             };
             *cancelled = timers.iter().enumerate().filter_map(answer).collect();
         });
@@ -172,6 +194,7 @@ fn a_million_reset_and_cancelled_in_the_tick_in_which_they_are_due() {
         assert_eq!(board.of(number), due);
     }
     println!("{moved} resets and {ended} cancels won");
+    assert!(moved >= AHEAD && ended >= AHEAD, "those before the turn went on: {moved}, {ended}");
     assert_eq!(board.count(), MILLION as u64 - ended);
     assert!(!board.twice.load(Ordering::Relaxed));
 }

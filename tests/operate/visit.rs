@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 /// All that is pending on a shard, by visits of at most `most`.
-fn visit(door: Door, shard: u32, most: usize) -> Vec<sw_pending> {
+pub fn visit(door: Door, shard: u32, most: usize) -> Vec<sw_pending> {
     let (mut all, mut place) = (Vec::new(), 0);
     let blank = sw_pending { timer: 0, deadline_ns: 0, period_ns: 0, ctx: std::ptr::null_mut() };
     let mut part = vec![blank; most];

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 /// Inside the callback of this timer, of this service.
 type Inside = Option<(usize, sw_timer)>;
 
-const MANY: usize = 12;
+pub const MANY: usize = 12;
 
 // SAFETY of every call: a service or queue that is alive or null, locals, and counts that fit them.
 #[allow(clippy::undocumented_unsafe_blocks)]
@@ -58,7 +58,10 @@ impl Pool {
                 let got = unsafe { sw_shard_poll(raw, shard, budget, or_null(&mut fired, d)) };
                 self.wrote("poll", got, fired != usize::MAX - 7);
             }
-            25 => self.reads(raw, shard, c),
+            25 => {
+                self.reads(raw, shard, c);
+                self.operates(index, raw, shard, code);
+            }
             26 => {
                 let got = unsafe { sw_clock_advance(raw, span(b) >> (d % 64)) };
                 self.answers("advance", got);
@@ -67,14 +70,14 @@ impl Pool {
         }
     }
 
-    fn answers(&self, function: &str, got: sw_status) {
+    pub fn answers(&self, function: &str, got: sw_status) {
         if got != SW_OK && !may_answer(function).contains(&got) {
             self.wrong(format!("{function} answers {got:?}"));
         }
     }
 
     /// An answer, and whether an output was written.
-    fn wrote(&self, function: &str, got: sw_status, wrote: bool) {
+    pub fn wrote(&self, function: &str, got: sw_status, wrote: bool) {
         self.answers(function, got);
         if got != SW_OK && wrote {
             self.wrong(format!("{function} answers {got:?} and has written"));
@@ -116,7 +119,7 @@ impl Pool {
     }
 
     fn service_start(&self, code: [u8; WIDTH]) {
-        let [_, a, b, c, d, e, ..] = code;
+        let [_, a, b, c, d, e, f, _] = code;
         if lock(&self.services).len() >= 4 {
             return;
         }
@@ -132,6 +135,8 @@ impl Pool {
         config.pinning = if c < 200 { SW_PIN_NONE as u32 } else { u32::from(c % 5) };
         config.tick_ns = [0, 1_000, 1_000_000, 7_777, 999, u64::MAX][usize::from(d % 6)];
         config.max_timers = [0, 1, 2, 7, 64, u64::MAX][usize::from(e % 6)];
+        // With 1 ns every callback is stuck.
+        config.slow_callback_ns = [0, 1, 1_000_000][usize::from(f % 3)];
         config.size = if e < 250 { config.size } else { config.size - 1 };
         let mut raw = null_mut();
         let got = unsafe { sw_service_start(&config, &mut raw) };
@@ -265,7 +270,12 @@ impl Pool {
             self.unread(specs[1].ctx);
         }
         let at = if count == 0 && code[5] & 1 == 0 { null() } else { specs.as_ptr() };
-        let got = unsafe { sw_timer_start_batch(raw, at, count, timers.as_mut_ptr()) };
+        let got = unsafe {
+            match code[7] % 2 {
+                0 => sw_timer_start_batch(raw, at, count, timers.as_mut_ptr()),
+                _ => sw_timer_start_spread(raw, at, count, span(code[6]), timers.as_mut_ptr()),
+            }
+        };
         self.wrote("start", got, timers.iter().any(|&timer| timer != 0));
         if got == SW_OK {
             timers.into_iter().for_each(|timer| self.keep(index, timer));
@@ -334,38 +344,15 @@ impl Pool {
         let got = unsafe { sw_queue_fd(queue, or_null(&mut fd, b)) };
         self.wrote("queue_fd", got, fd != -7);
     }
-
-    fn reads(&self, raw: *mut sw_service, shard: u32, c: u8) {
-        let (mut next, mut fd, mut needed) = (7, -7, usize::MAX - 7);
-        let got = unsafe { sw_shard_next(raw, shard, or_null(&mut next, c)) };
-        self.wrote("next", got, next != 7);
-        let got = unsafe { sw_shard_fd(raw, shard, or_null(&mut fd, c)) };
-        self.wrote("fd", got, fd != -7);
-        let mut stats: sw_stats = unsafe { std::mem::zeroed() };
-        stats.size = if c % 8 == 7 { usize::from(c) } else { size_of::<sw_stats>() };
-        stats.memory_bytes = 7;
-        let got = unsafe { sw_stats_read(raw, shard, or_null(&mut stats, c)) };
-        self.wrote("stats", got, stats.memory_bytes != 7);
-        let mut text = [0_u8; 64];
-        let capacity = usize::from(c % 65);
-        let got =
-            unsafe { sw_stats_prometheus(raw, text.as_mut_ptr().cast(), capacity, &mut needed) };
-        self.wrote("prometheus", got, needed != usize::MAX - 7);
-        if text[capacity..].iter().any(|&byte| byte != 0) {
-            self.wrong("prometheus writes past its capacity".into());
-        }
-        let _: (u32, u64) = unsafe { (sw_shard_count(raw), sw_clock_now(raw)) };
-        let _: u32 = sw_timer_shard(u64::from(c) << 50);
-    }
 }
 
 /// An output, or none.
-fn or_null<T>(out: &mut T, pick: u8) -> *mut T {
+pub fn or_null<T>(out: &mut T, pick: u8) -> *mut T {
     if pick >= 248 { null_mut() } else { out }
 }
 
 /// A time: nothing, little, a lot, never.
-fn span(pick: u8) -> u64 {
+pub fn span(pick: u8) -> u64 {
     match pick {
         0..64 => u64::from(pick) * 1_000,
         64..128 => u64::from(pick) << (pick % 56),

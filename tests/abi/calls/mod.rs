@@ -12,6 +12,7 @@
 //! frees anything, because a host that frees under another thread's calls is wrong.
 
 mod call;
+mod operate;
 mod pool;
 
 use pool::Pool;
@@ -54,7 +55,8 @@ pub fn may_answer(function: &str) -> &'static [sw_status] {
         "next" | "fd" => &[SW_INVALID, SW_UNSUPPORTED, SW_STOPPED],
         "queue_new" | "queue_poll" | "queue_fd" => &[SW_INVALID, SW_STOPPED],
         "queue_free" => &[SW_INVALID, SW_BUSY],
-        "stats" | "prometheus" => &[SW_INVALID],
+        "stats" | "details" | "prometheus" | "report" | "visit" | "trim" => &[SW_INVALID],
+        "on_stuck" => &[SW_INVALID, SW_BUSY, SW_STOPPED],
         "advance" => &[SW_INVALID, SW_UNSUPPORTED],
         "stop" => &[SW_INVALID, SW_WOULD_DEADLOCK],
         "free" => &[SW_WOULD_DEADLOCK],

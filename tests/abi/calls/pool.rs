@@ -173,6 +173,9 @@ pub unsafe extern "C-unwind" fn on_drop(ctx: *mut c_void) {
     ctx_of(ctx).drops.fetch_add(1, Ordering::SeqCst);
 }
 
+/// Nothing is known of a timer that may have ended.
+pub unsafe extern "C-unwind" fn on_stuck(_: *mut c_void, _: u32, _: sw_timer, _: u64) {}
+
 unsafe extern "C-unwind" fn unfired(_: *mut c_void, _: sw_timer, ctx: *mut c_void, _: u64) {
     let ctx = ctx_of(ctx);
     if ctx.drops.load(Ordering::SeqCst) != 0 {

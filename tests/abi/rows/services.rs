@@ -176,7 +176,7 @@ fn sized<T>(
     }
 }
 
-fn details(size: usize) -> sw_details {
+pub fn details(size: usize) -> sw_details {
     // SAFETY: plain numbers.
     let mut details: sw_details = unsafe { std::mem::zeroed() };
     details.size = size;

@@ -64,7 +64,7 @@ pub fn shards() -> Vec<Row> {
 }
 
 /// A visit, whose outputs are watched one by one: what it cannot have written is as it was.
-fn visit(
+pub fn visit(
     raw: *mut sw_service,
     shard: u32,
     [place, pending, visited]: [bool; 3],

@@ -7,7 +7,8 @@
 
 #![cfg(all(feature = "capi", not(loom)))]
 
-#[path = "support/mod.rs"]
+mod rust_api;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -23,7 +24,7 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Do all threads?
+/// Do all threads but the harness's own, which goes on beside the test?
 static ALL: AtomicBool = AtomicBool::new(false);
 /// Allocations of the library so far; which of them are refused.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -31,8 +32,14 @@ static FIRST: AtomicU64 = AtomicU64::new(u64::MAX);
 static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
+fn is_first_thread() -> bool {
+    // SAFETY: no arguments.
+    unsafe { libc::gettid() == libc::getpid() }
+}
+
 fn refuses() -> bool {
-    if !INSIDE.try_with(Cell::get).unwrap_or(false) && !ALL.load(Ordering::SeqCst) {
+    let inside = INSIDE.try_with(Cell::get).unwrap_or(false);
+    if !inside && (!ALL.load(Ordering::SeqCst) || is_first_thread()) {
         return false;
     }
     let nth = COUNT.fetch_add(1, Ordering::SeqCst);
@@ -344,7 +351,7 @@ fn start() -> (sw_status, *mut sw_service) {
         config.pinning = SW_PIN_LIST as u32;
         (config.cpus, config.cpu_count) = (cpus.as_ptr(), 1);
         ALL.store(true, Ordering::SeqCst);
-        sw_service_start(&config, &mut service)
+        call(|| sw_service_start(&config, &mut service))
     };
     ALL.store(false, Ordering::SeqCst);
     (status, service)
@@ -381,4 +388,5 @@ fn every_allocation_is_refused_once_and_for_ever() {
     every_start();
     for_every(true);
     for_every(false);
+    rust_api::for_every();
 }
