@@ -19,7 +19,8 @@
  *     session session(*service);
  *
  * - sw::service starts, stops and owns; sw::timers are its calls, a view to be copied.
- * - sw::timer owns one timer; sw::queue takes expiries in batches; sw::shard is for loops.
+ * - sw::timer owns one timer; sw::batch starts many; sw::queue takes expiries in batches; sw::shard
+ *   is for loops.
  * - Delays are `std::chrono` durations, rounded up; never early.
  * - What can be refused answers a sw::status or a sw::result; both become `std::error_code`.
  * - A callback's exception ends the process, or goes to the handler of
@@ -32,12 +33,14 @@
 #error "shardwheel.hpp wants C++17; shardwheel.h serves C99 and C++11"
 #endif
 
+#include "shardwheel/batch.hpp"
 #include "shardwheel/callback.hpp"
 #include "shardwheel/error.hpp"
 #include "shardwheel/options.hpp"
 #include "shardwheel/queue.hpp"
 #include "shardwheel/service.hpp"
 #include "shardwheel/shard.hpp"
+#include "shardwheel/starter.hpp"
 #include "shardwheel/time.hpp"
 #include "shardwheel/timer.hpp"
 #include "shardwheel/timers.hpp"

@@ -50,8 +50,8 @@ fn both_work_from_cpp() {
 
 #[test]
 fn the_cpp_layer_works() {
-    for file in ["cpp/time.cpp", "cpp/timers.cpp", "cpp/lifetime.cpp"] {
-        runs_well(Language::Cpp17, file);
+    for file in ["time", "timers", "restart", "numbers", "lifetime"] {
+        runs_well(Language::Cpp17, &format!("cpp/{file}.cpp"));
     }
 }
 

@@ -1,6 +1,6 @@
 /**
  * @file shard.hpp
- * The shards of a driven service, which the host polls from its own loop.
+ * Shards, which the host of a driven service polls from its own loop.
  */
 #ifndef SHARDWHEEL_SHARD_HPP
 #define SHARDWHEEL_SHARD_HPP
@@ -59,7 +59,34 @@ private:
     std::uint32_t shard_ = 0;
 };
 
-/** One shard of a driven service. A view: to be copied, and not to outlive its service. */
+/** A timer that is pending, as shard::visit() tells of it: valid during the call. */
+class pending {
+public:
+    explicit pending(const sw_pending &raw) noexcept : raw_(raw) {} /**< Of a C struct. */
+
+    /** Its handle. */
+    sw_timer timer() const noexcept { return raw_.timer; }
+    /** When it is due; `time_point::max()` does not come. */
+    time_point deadline() const noexcept { return detail::instant(raw_.deadline_ns); }
+    /** Its period; zero: a one-shot. */
+    std::chrono::nanoseconds period() const noexcept { return detail::duration(raw_.period_ns); }
+    /** What its callback gets. */
+    void *ctx() const noexcept { return raw_.ctx; }
+    /** The same as a pointer to what it is: a member function's object, or what a queue is given. */
+    template <class T>
+    T *object() const noexcept
+    {
+        return static_cast<T *>(raw_.ctx);
+    }
+
+private:
+    const sw_pending &raw_;
+};
+
+/**
+ * One shard. A view: to be copied, and not to outlive its service. All but visit() is refused as
+ * `unsupported` by a service with threads of its own.
+ */
 class shard {
 public:
     /** The shard with this index. */
@@ -104,6 +131,32 @@ public:
         if (answer != SW_OK)
             return static_cast<status>(answer);
         return attachment(service_, index_);
+    }
+
+    /**
+     * Tells who is pending, for debugging, or to save timers before a restart; see
+     * batch::spread(). The shard goes on meanwhile. See ::sw_shard_visit
+     *
+     * @param function called on this thread with a `const sw::pending &` for each, in no order
+     * @return how many were told of; or why it was refused
+     */
+    template <class F>
+    result<std::size_t> visit(F &&function) const
+    {
+        constexpr std::size_t at_once = 64;
+        sw_pending part[at_once];
+        std::size_t told = 0;
+        for (std::uint64_t place = 0; place != SW_VISIT_END;) {
+            std::size_t visited = 0;
+            const sw_status answer =
+                sw_shard_visit(service_, index_, &place, part, at_once, &visited);
+            if (answer != SW_OK)
+                return static_cast<status>(answer);
+            for (std::size_t i = 0; i < visited; i++)
+                function(pending(part[i]));
+            told += visited;
+        }
+        return told;
     }
 
 private:

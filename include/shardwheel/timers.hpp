@@ -7,13 +7,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
-#include "callback.hpp"
 #include "error.hpp"
 #include "options.hpp"
 #include "queue.hpp"
 #include "shard.hpp"
+#include "starter.hpp"
 #include "timer.hpp"
 
 namespace sw {
@@ -22,18 +24,10 @@ namespace sw {
  * All calls on a service. A view: to be copied and kept by whoever starts timers, and not to
  * outlive its sw::service. Every call is for any thread and for callbacks.
  *
- * There are three ways to start a timer, `after` a delay, `at` an instant and `every` period, and
- * three ways to be told:
- *
- * - a member function, `after<&session::on_idle>(this, 30s)`: allocates nothing. A function that
- *   takes a `session *` does as well;
- * - a lambda, `after(30s, [this] { close(); })`: allocates if it holds more than a pointer;
- * - a queue, `after(30s, queue, ctx)`.
- *
- * A callback takes nothing, or a `const sw::expiry &`. The timer ends when the sw::timer that
- * they answer goes.
+ * How to start timers, with `after`, `at` and `every`, is told of sw::starter. The timer ends when
+ * the sw::timer that they answer goes.
  */
-class timers {
+class timers : public starter<timers, result<timer>> {
 public:
     timers() noexcept = default; /**< Of no service: every call is refused. */
 
@@ -41,91 +35,6 @@ public:
     explicit timers(sw_service *native) noexcept : native_(native) {}
 
     sw_service *native() const noexcept { return native_; } /**< The C service. */
-
-    /**
-     * Starts a one-shot.
-     *
-     * @param object whose function is called
-     * @param delay from now, rounded up; sw::never does not come
-     * @param options slack, shard
-     */
-    template <auto Function, class T, class Rep, class Period>
-    result<timer> after(T *object, std::chrono::duration<Rep, Period> delay,
-                        const timer_options &options = {})
-    {
-        return start(once, detail::nanoseconds(delay), detail::bind<Function>(object), options);
-    }
-
-    /** Starts a one-shot that calls `function`. */
-    template <class Rep, class Period, class F>
-    result<timer> after(std::chrono::duration<Rep, Period> delay, F &&function,
-                        const timer_options &options = {})
-    {
-        return start(once, detail::nanoseconds(delay), detail::bind(std::forward<F>(function)),
-                     options);
-    }
-
-    /** Starts a one-shot that is delivered to `to`, whose taker owns `ctx`. */
-    template <class Rep, class Period>
-    result<timer> after(std::chrono::duration<Rep, Period> delay, const queue &to, void *ctx,
-                        const timer_options &options = {})
-    {
-        return start(once, detail::nanoseconds(delay), {nullptr, ctx, nullptr}, options, &to);
-    }
-
-    /** Starts a one-shot with a deadline on the service's clock. @{ */
-    template <auto Function, class T, class Duration>
-    result<timer> at(T *object, std::chrono::time_point<service_clock, Duration> deadline,
-                     const timer_options &options = {})
-    {
-        return start(absolute, detail::nanoseconds(deadline), detail::bind<Function>(object),
-                     options);
-    }
-
-    template <class Duration, class F>
-    result<timer> at(std::chrono::time_point<service_clock, Duration> deadline, F &&function,
-                     const timer_options &options = {})
-    {
-        return start(absolute, detail::nanoseconds(deadline),
-                     detail::bind(std::forward<F>(function)), options);
-    }
-
-    template <class Duration>
-    result<timer> at(std::chrono::time_point<service_clock, Duration> deadline, const queue &to,
-                     void *ctx, const timer_options &options = {})
-    {
-        return start(absolute, detail::nanoseconds(deadline), {nullptr, ctx, nullptr}, options,
-                     &to);
-    }
-    /** @} */
-
-    /**
-     * Starts a periodic timer, first due one period from now. Missed periods are skipped and
-     * counted in expiry::missed(), unless the options say otherwise. @{
-     */
-    template <auto Function, class T, class Rep, class Period>
-    result<timer> every(T *object, std::chrono::duration<Rep, Period> period,
-                        const timer_options &options = {})
-    {
-        return start(periodic, detail::nanoseconds(period), detail::bind<Function>(object),
-                     options);
-    }
-
-    template <class Rep, class Period, class F>
-    result<timer> every(std::chrono::duration<Rep, Period> period, F &&function,
-                        const timer_options &options = {})
-    {
-        return start(periodic, detail::nanoseconds(period),
-                     detail::bind(std::forward<F>(function)), options);
-    }
-
-    template <class Rep, class Period>
-    result<timer> every(std::chrono::duration<Rep, Period> period, const queue &to, void *ctx,
-                        const timer_options &options = {})
-    {
-        return start(periodic, detail::nanoseconds(period), {nullptr, ctx, nullptr}, options, &to);
-    }
-    /** @} */
 
     /** As the calls of sw::timer, for who keeps handles. @{ */
     status cancel(sw_timer handle) noexcept
@@ -190,7 +99,7 @@ public:
     /** How many shards there are. */
     std::uint32_t shard_count() const noexcept { return sw_shard_count(native_); }
 
-    /** A shard of a driven service. */
+    /** A shard: to be polled if the service is driven, to be visited in any case. */
     sw::shard shard(std::uint32_t index) const noexcept { return sw::shard(native_, index); }
 
     /** The counters of a shard, or of all. */
@@ -202,15 +111,78 @@ public:
         return detail::when(answer, stats);
     }
 
+    /** What a shard looks like inside, or all together. */
+    result<sw_details> details(std::uint32_t shard = any_shard) const noexcept
+    {
+        sw_details details{};
+        details.size = sizeof details;
+        const sw_status answer = sw_details_read(native_, shard, &details);
+        return detail::when(answer, details);
+    }
+
     /** The counters of every shard in the Prometheus text format. */
-    result<std::string> prometheus() const
+    result<std::string> prometheus() const { return text(sw_stats_prometheus); }
+
+    /** The same for people: what to look at first when timers are late. */
+    result<std::string> report() const { return text(sw_stats_report); }
+
+    /** Gives memory that a peak of timers has left behind back. See ::sw_service_trim */
+    status trim() noexcept { return static_cast<status>(sw_service_trim(native_)); }
+
+    /**
+     * Sets who is told of a callback that still runs after service_options::slow_callback(): the
+     * `std::uint32_t` of its shard, its `sw_timer`, and for how long it has run as
+     * `std::chrono::nanoseconds`. Any thread may be the one that finds out and calls; an exception
+     * that leaves the hook ends the process. See ::sw_service_on_stuck
+     *
+     * @param object whose function is called; it must stay until the service has stopped
+     * @return `ok`; `busy`: there is a hook already; or why else it was refused
+     */
+    template <auto Function, class T>
+    status on_stuck(T *object) noexcept
+    {
+        using plain = std::remove_cv_t<T>;
+        const auto hook = [](void *arg, std::uint32_t shard, sw_timer timer, std::uint64_t elapsed) {
+            std::invoke(Function, static_cast<T *>(static_cast<plain *>(arg)), shard, timer,
+                        detail::duration(elapsed));
+        };
+        return static_cast<status>(sw_service_on_stuck(native_, hook, const_cast<plain *>(object)));
+    }
+
+    /** The same of a function object, which is not copied: it must stay where it is. */
+    template <class F>
+    status on_stuck(F &function) noexcept
+    {
+        const auto hook = [](void *arg, std::uint32_t shard, sw_timer timer, std::uint64_t elapsed) {
+            (*static_cast<F *>(arg))(shard, timer, detail::duration(elapsed));
+        };
+        void *arg = const_cast<void *>(static_cast<const void *>(std::addressof(function)));
+        return static_cast<status>(sw_service_on_stuck(native_, hook, arg));
+    }
+
+private:
+    friend starter<timers, result<timer>>;
+
+    result<timer> take(const sw_timer_spec &spec) noexcept
+    {
+        sw_timer handle{};
+        const sw_status answer = sw_timer_start_spec(native_, &spec, &handle);
+        if (answer != SW_OK)
+            return static_cast<status>(answer);
+        return timer(native_, handle);
+    }
+
+    result<timer> refuse(status why) noexcept { return why; }
+
+    using printer = sw_status (*)(sw_service *, char *, std::size_t, std::size_t *);
+
+    result<std::string> text(printer print) const
     {
         std::string text;
         // It may have grown between two looks.
         for (std::size_t needed = 4096;;) {
             text.resize(needed + 1);
-            const sw_status answer =
-                sw_stats_prometheus(native_, text.data(), text.size(), &needed);
+            const sw_status answer = print(native_, text.data(), text.size(), &needed);
             if (answer != SW_OK)
                 return static_cast<status>(answer);
             if (needed < text.size()) {
@@ -218,34 +190,6 @@ public:
                 return text;
             }
         }
-    }
-
-private:
-    enum kind { once, absolute, periodic };
-
-    result<timer> start(kind how, std::uint64_t ns, const detail::binding &told,
-                        const timer_options &options, const queue *to = nullptr) noexcept
-    {
-        if (to == nullptr && told.call == nullptr)
-            return status::no_memory;
-        sw_timer_spec spec;
-        sw_timer_spec_init(&spec);
-        spec.delay_ns = ns;
-        spec.period_ns = how == periodic ? ns : 0;
-        spec.flags = how == absolute ? SW_TIMER_ABSOLUTE : 0;
-        options.apply(spec);
-        spec.callback = told.call;
-        spec.ctx = told.ctx;
-        spec.drop = told.drop;
-        spec.queue = to != nullptr ? to->native() : nullptr;
-        // The library would take a period of 0 for a one-shot; this it refuses, and drops.
-        if (how == periodic && ns == 0)
-            spec.flags |= SW_TIMER_BURST | SW_TIMER_FIXED_DELAY;
-        sw_timer handle{};
-        const sw_status answer = sw_timer_start_spec(native_, &spec, &handle);
-        if (answer != SW_OK)
-            return static_cast<status>(answer);
-        return timer(native_, handle);
     }
 
     sw_service *native_ = nullptr;
