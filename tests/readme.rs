@@ -1,4 +1,5 @@
-//! The README's C and C++ examples, compiled and run as they stand there, and its table of the C API.
+//! The README's C and C++ examples and the recipes of `include/README.md`, compiled and run as they stand
+//! there, and its table of the C API.
 //! (With the README's own commands, against the installed package: `ffi-tests/package/readme.sh`.)
 
 #![cfg(all(feature = "capi", not(loom)))]
@@ -23,8 +24,7 @@ fn the_c_example_compiles_and_runs() {
         return;
     }
     let source = cc::scratch().join("readme.c");
-    // `usleep` is POSIX, which strict C99 has to be asked for.
-    std::fs::write(&source, format!("#define _DEFAULT_SOURCE\n{}", block("c"))).expect("written");
+    std::fs::write(&source, block("c")).expect("written");
     let program = cc::program(cc::Language::C99, &source, "readme_c", true);
     let ended = cc::run_well(&program, &[], Duration::from_secs(60));
     assert!(ended.stdout.starts_with("request timed out, "), "{}", ended.stdout);
@@ -41,6 +41,35 @@ fn the_cpp_example_compiles_and_runs() {
     let program = cc::program(cc::Language::Cpp17, &source, "readme_cpp", true);
     let ended = cc::run_well(&program, &[], Duration::from_secs(60));
     assert_eq!(ended.stdout, "idle\n");
+}
+
+/// The recipes of the guide, whole programs, and what they print.
+#[test]
+fn the_recipes_compile_and_run() {
+    let guide = std::fs::read_to_string(cc::root().join("include/README.md")).expect("the guide");
+    let recipes = guide.split("\n```c").skip(1).filter_map(|rest| {
+        let (language, rest) = match rest.strip_prefix('\n') {
+            Some(rest) => (cc::Language::C99, rest),
+            None => (cc::Language::Cpp17, rest.strip_prefix("pp\n")?),
+        };
+        Some((language, rest.split_once("```").expect("an end").0))
+    });
+    let prints = [
+        "the session is idle\n",
+        "request 3 timed out\nrequest 1 timed out\n",
+        "6 beats in an hour\n",
+        "order 4711 is closed\n",
+    ];
+    let recipes: Vec<_> = recipes.collect();
+    assert_eq!(recipes.len(), prints.len());
+    for (number, ((language, text), prints)) in recipes.into_iter().zip(prints).enumerate() {
+        if language.available() {
+            let source = cc::scratch().join(format!("recipe_{number}.c"));
+            std::fs::write(&source, text).expect("written");
+            let program = cc::program(language, &source, &format!("recipe_{number}"), true);
+            assert_eq!(cc::run_well(&program, &[], Duration::from_secs(60)).stdout, prints);
+        }
+    }
 }
 
 #[test]
