@@ -6,7 +6,8 @@
 #[path = "support/cc.rs"]
 mod cc;
 
-use cc::Language;
+use cc::{Ended, Language};
+use std::path::Path;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -46,27 +47,57 @@ fn boost_asio() {
     loops(languages, "asio.cpp", "boost/asio/io_context.hpp", "libboost-dev", &[]);
 }
 
-/// `examples/io_uring.c`, in both ways. A kernel may refuse io_uring, whatever is installed.
-#[test]
-fn io_uring() {
+/// Builds and runs a program of io_uring; `None`: skipped. A kernel may refuse io_uring, whatever is
+/// installed.
+fn io_uring(source: &Path, name: &str, arguments: &[&str]) -> Option<Ended> {
     if !Language::C11.available() || !cc::has_header(Language::C11, "liburing.h", "liburing-dev") {
-        return;
+        return None;
     }
+    let program = cc::program_of(Language::C11, &[source], name, true, &["-luring"]);
+    let ended = cc::run(&program, arguments, LIMIT);
+    if ended.status.code() == Some(77) {
+        eprintln!("SKIPPED: io_uring: {}", ended.stderr);
+        return None;
+    }
+    assert!(ended.status.success(), "{ended:?}");
+    Some(ended)
+}
+
+/// Seven deadlines in all, each of which comes down two levels.
+#[test]
+fn io_uring_in_both_ways() {
     let source = cc::root().join("examples/io_uring.c");
-    let libraries = ["-luring"];
-    let program = cc::program_of(Language::C11, &[&source], "examples_io_uring", true, &libraries);
     for way in ["timeout", "fd"] {
-        let ended = cc::run(&program, &[way], LIMIT);
-        if ended.status.code() == Some(77) {
-            eprintln!("SKIPPED: io_uring: {}", ended.stderr);
+        let Some(ended) = io_uring(&source, &format!("examples_io_uring_{way}"), &[way]) else {
             return;
-        }
-        assert!(ended.status.success(), "{ended:?}");
+        };
         let told = ended.stdout.strip_prefix("beat 1\nbeat 2\nbeat 3\nthe session is idle\n");
         let turns = told.and_then(|told| told.strip_suffix(" turns\n")?.parse::<u64>().ok());
-        // Seven deadlines in all, each of which comes down two levels.
         assert!(turns.is_some_and(|turns| turns <= 7 * 3), "{ended:?}");
     }
+}
+
+/// The page's code as it stands there, in `ffi-tests/loops/page.c`.
+#[test]
+fn the_page_on_io_uring() {
+    let read = |file: &str| std::fs::read_to_string(cc::root().join(file)).expect(file);
+    let page = read("examples/io_uring.md");
+    let code = page.split("```c\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
+    let mut program = read("ffi-tests/loops/page.c");
+    let mut blocks = 0;
+    for block in code {
+        blocks += 1;
+        let place = format!("/* PAGE {blocks} */");
+        assert!(program.contains(&place), "{place}: a block of the page is not looked at");
+        program = program.replace(&place, block);
+    }
+    assert_eq!(blocks, 2);
+    let source = cc::scratch().join("io_uring_page.c");
+    std::fs::write(&source, program).expect("written");
+    let Some(ended) = io_uring(&source, "io_uring_page", &[]) else { return };
+    let numbers = ended.stdout.split(' ').filter_map(|word| word.parse().ok());
+    let turns: Vec<u64> = numbers.collect();
+    assert!(turns.len() == 2 && turns.iter().all(|&turns| turns <= 3), "{ended:?}");
 }
 
 /// The headers for C may be included from C++ too.
