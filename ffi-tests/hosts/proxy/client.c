@@ -219,6 +219,7 @@ void client_begin(unsigned id, enum behaviour behaviour)
     client->fd = connect_to(1 + id % 8, load.proxy_port);
     CHECK(client->fd >= 0);
     load.open += 1;
+    if (load.open > load.most_open) load.most_open = load.open;
     load.connecting += 1;
     watch(client->fd, &client->ready, EPOLL_CTL_ADD, EPOLLOUT);
 }

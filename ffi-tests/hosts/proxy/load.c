@@ -211,7 +211,7 @@ static int judge(void)
         printf("clients.%s %u\n", behaviour_names[behaviour], clients[behaviour]);
     for (int k = 0; k < 4; k++)
         printf("heard.%s %lu\n", words[k], heard[k]);
-    printf("left %u\nstopped %u\n", left, stopped);
+    printf("left %u\nstopped %u\nmost-open %u\n", left, stopped, load.most_open);
     printf("slowest-ms %llu\n", (unsigned long long)(load.slowest / MS));
     printf("excused %u\nwrong %u\n", excused, wrong);
     return wrong == 0 ? 0 : 1;
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
     CHECK(wanted >= 100 && load.timeout_ns > 0);
 
     /* A client takes one descriptor here and one in the proxy; where an origin is involved, two. */
-    uint64_t limit = raise_limit();
+    uint64_t limit = raise_limit((uint64_t)wanted * 132 / 100 + 300);
     uint64_t allowed = limit > 200 ? (limit - 200) * 100 / 132 : 0;
     load.count = wanted <= allowed ? wanted : (unsigned)allowed;
     printf("descriptors %llu\nwanted %u\nclients %u\n", (unsigned long long)limit, wanted,

@@ -47,6 +47,7 @@ struct load {
     uint16_t proxy_port;
     struct client *clients;
     unsigned count, open, connecting;
+    unsigned most_open;
     uint64_t slowest; /* how late this thread has been for a step, at the worst */
 };
 

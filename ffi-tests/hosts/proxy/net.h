@@ -77,11 +77,15 @@ static inline void keep_short(int fd, int what)
     CHECK(setsockopt(fd, SOL_SOCKET, what, &bytes, sizeof bytes) == 0);
 }
 
-/* Raises the limit of descriptors as far as it goes; answers it. */
-static inline uint64_t raise_limit(void)
+/* Raises the limit of descriptors to `wanted`, beyond the hard limit if the system lets this process, else
+ * as far as it goes; answers it. */
+static inline uint64_t raise_limit(uint64_t wanted)
 {
     struct rlimit limit;
     CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    if (limit.rlim_cur >= wanted) return limit.rlim_cur;
+    struct rlimit raised = {wanted, limit.rlim_max > wanted ? limit.rlim_max : wanted};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return wanted;
     limit.rlim_cur = limit.rlim_max;
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
     return limit.rlim_cur;

@@ -217,7 +217,7 @@ static void report(struct worker *const *workers, unsigned count, sw_service *se
 int main(int argc, char **argv)
 {
     CHECK(argc == 6);
-    raise_limit();
+    raise_limit((uint64_t)atoi(argv[5]) * 2 + 300);
     unsigned count = (unsigned)atoi(argv[4]);
     CHECK(count > 0 && count <= WORKERS);
     sigset_t end;
