@@ -8,7 +8,7 @@
 use crate::support::*;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What the process has from the allocator. (The resident set would tell of holes between what the test
@@ -86,46 +86,57 @@ fn a_process_that_is_stopped_for_a_second_goes_on() {
 // -------------------------------------------------------------- signals
 
 static HANDLED: AtomicU64 = AtomicU64::new(0);
-static ON_A_WHEEL: AtomicU64 = AtomicU64::new(0);
-static WHEELS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
+const SIGNALS: [libc::c_int; 4] = [libc::SIGUSR1, libc::SIGTERM, libc::SIGHUP, libc::SIGALRM];
 
 extern "C" fn handle(_: libc::c_int) {
-    // SAFETY: safe in a handler; no arguments.
-    let tid = unsafe { libc::gettid() };
-    if WHEELS.iter().any(|wheel| wheel.load(Ordering::SeqCst) == tid) {
-        ON_A_WHEEL.fetch_add(1, Ordering::SeqCst);
-    }
     HANDLED.fetch_add(1, Ordering::SeqCst);
+}
+
+/// In a process whose other threads are wheels: while its first thread blocks the signals, only a wheel could
+/// handle them.
+fn the_wheels_are_deaf() {
+    let svc = Setup::threaded(2).start();
+    let log = Log::counting();
+    for shard in 0..2 {
+        svc.timer().shard(shard).delay(MS).period(MS).log(log).start();
+    }
+    eventually("both are at work", || (0..2).all(|shard| svc.stats_of(shard).fired > 0));
+    // SAFETY: a handler that does nothing but count; signals to this process; plain sets.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handle as *const () as usize;
+        let mut blocked = std::mem::zeroed();
+        for signal in SIGNALS {
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+            libc::sigaddset(&mut blocked, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, std::ptr::null_mut());
+        for nth in 0..400 {
+            libc::kill(libc::getpid(), SIGNALS[nth % 4]);
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let fired = log.count();
+        eventually("the wheels go on", || log.count() > fired + 10);
+        assert_eq!(HANDLED.load(Ordering::SeqCst), 0, "on a wheel's thread");
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &blocked, std::ptr::null_mut());
+    }
+    assert_eq!(HANDLED.load(Ordering::SeqCst), 4, "one of each was waiting for this thread");
 }
 
 #[test]
 fn signals_to_the_process_are_not_handled_on_a_wheels_thread() {
     alone("faults::signals_to_the_process_are_not_handled_on_a_wheels_thread", || {
-        let note = |shard| WHEELS[shard as usize].store(tid(), Ordering::SeqCst);
-        let svc = Setup::threaded(2).on_thread_start(note).start();
-        let log = Log::counting();
-        // The wheels are awake nearly always, the other threads hardly ever.
-        for shard in 0..2 {
-            svc.timer().shard(shard).delay(MS).period(MS).log(log).start();
-        }
-        eventually("both are at work", || WHEELS.iter().all(|w| w.load(Ordering::SeqCst) != 0));
-        // SAFETY: a handler that does nothing but count; signals to this process.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = handle as *const () as usize;
-            for signal in [libc::SIGUSR1, libc::SIGTERM, libc::SIGHUP, libc::SIGALRM] {
-                libc::sigaction(signal, &action, std::ptr::null_mut());
+        // SAFETY: the child has this thread alone, and ends without a word to what it shares.
+        let status = unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::_exit(std::panic::catch_unwind(the_wheels_are_deaf).is_err().into());
             }
-            for nth in 0..400 {
-                let signals = [libc::SIGUSR1, libc::SIGTERM, libc::SIGHUP, libc::SIGALRM];
-                libc::kill(libc::getpid(), signals[nth % 4]);
-                std::thread::sleep(Duration::from_micros(200));
-            }
-        }
-        eventually("they are handled", || HANDLED.load(Ordering::SeqCst) >= 100);
-        assert_eq!(ON_A_WHEEL.load(Ordering::SeqCst), 0);
-        let fired = log.count();
-        eventually("the wheels go on", || log.count() > fired + 10);
+            let mut status = -1;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            status
+        };
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:x}");
     });
 }
 
