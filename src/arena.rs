@@ -70,9 +70,14 @@ impl<T: Zeroed> Arena<T> {
         if base.is_null() {
             return None;
         }
+        let element = base.wrapping_add(shifted);
         // SAFETY: the base lies a length before the segment, whose indices, so counted, begin with its length
-        // and end before twice that; a segment lives as long as `self`.
-        Some(unsafe { &*base.wrapping_add(shifted) })
+        // and end before twice that; a segment lives as long as `self`. So it is not null: said, because the
+        // compiler would ask.
+        unsafe {
+            std::hint::assert_unchecked(!element.is_null());
+            Some(&*element)
+        }
     }
 
     /// An element that is known to have been handed out.

@@ -80,8 +80,12 @@ impl Doors {
         if door.key.load(Ordering::Relaxed) != key {
             return None;
         }
+        let port = door.port.load(Ordering::Relaxed);
         // SAFETY: stored with the key, by `open`, whose caller vouches for it.
-        Some(unsafe { &*door.port.load(Ordering::Relaxed) })
+        unsafe {
+            std::hint::assert_unchecked(!port.is_null());
+            Some(&*port)
+        }
     }
 
     /// Makes a door for the calling thread, if there is a place and no fence is needed.

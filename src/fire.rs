@@ -362,7 +362,7 @@ fn is_burst(extra: &Extra) -> bool {
 
 impl Shard {
     /// Moves a word: by compare-and-swap, or by a store where nobody else may move it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn swap(
         &self,
         port: &crate::port::Port,

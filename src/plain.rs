@@ -131,9 +131,7 @@ impl Shard {
         if spent {
             return false;
         }
-        if SOLE {
-            record.publish(free);
-        } else if self.swap(port, record, word, free).is_err() {
+        if !move_plain(SOLE, record, word, free) {
             return false;
         }
         port.count_down();
@@ -175,13 +173,22 @@ impl Shard {
             return false;
         }
         let later = Word::new(Phase::Pending, handle.generation, offset);
-        if SOLE {
-            record.publish(later);
-        } else if self.swap(port, record, word, later).is_err() {
+        if !move_plain(SOLE, record, word, later) {
             return false;
         }
         record.set_low(deadline_ns);
         true
+    }
+}
+
+/// Moves a plain timer's word: by a store for a sole owner, otherwise if it still is `seen`.
+#[inline(always)]
+fn move_plain(sole: bool, record: &Record, seen: Word, new: Word) -> bool {
+    if sole {
+        record.publish(new);
+        true
+    } else {
+        record.swap(seen, new).is_ok()
     }
 }
 
@@ -196,11 +203,12 @@ impl Turn<'_> {
         let slot = reminder.slot();
         let record = shard.slab.at(slot);
         let word = record.word();
-        let generation = word.generation();
-        if !is_plain(record, word, generation) || !is_newest(record, slot, reminder) {
+        let (generation, kind) = (word.generation(), record.kind());
+        let plain = word.is_pending_near(generation) && !kind.has_extra();
+        if !plain || !is_newest(record, slot, reminder) {
             return false;
         }
-        let due = shard.ticks.with_low(record.kind().tick(word.offset()), record.low());
+        let due = shard.ticks.with_low(kind.tick(word.offset()), record.low());
         // SAFETY: the caller owns the shard. Room for a timer that is armed again in its callback.
         let (tick, room) =
             unsafe { shard.with_core(|core| (core.wheel.elapsed(), core.has_room_for_ready())) };
@@ -208,8 +216,9 @@ impl Turn<'_> {
         if due.tick > tick || due.deadline_ns > self.now_ns || !room || port.at_peak() {
             return false;
         }
-        let running = word.with(Phase::Running, Offset::NONE);
-        if shard.swap(port, record, word, running).is_err() {
+        let sole = port.is_exclusive();
+        let running = Word::new(Phase::Running, generation, Offset::NONE);
+        if !move_plain(sole, record, word, running) {
             return false;
         }
         port.count_down();
@@ -222,7 +231,7 @@ impl Turn<'_> {
         // SAFETY: the caller has claimed the port and owns the shard.
         unsafe {
             let over = port.has_room_for_slot() && !spent && record.word() == running;
-            if over && shard.swap(port, record, running, free).is_ok() {
+            if over && move_plain(sole, record, running, free) {
                 port.keep_slot(slot);
             } else {
                 self.settle(record, slot, None);

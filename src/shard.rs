@@ -26,7 +26,7 @@ use crossbeam_utils::CachePadded;
 use std::ptr;
 
 /// Entries that may wait in one inbox before the owner is woken to take them in.
-pub(crate) const PRESSURE: u64 = 1_024;
+pub(crate) const PRESSURE: u64 = 8_192;
 /// Entries that one inbox may hold whatever the number of live timers: 2 MiB.
 const INBOX: u64 = if cfg!(loom) { 8 } else { 1 << 18 };
 /// The longest tick with which a sole owner guesses.
