@@ -521,7 +521,7 @@ impl Engine {
         if let Some(port) = port
             && port.is_exclusive()
             // SAFETY: the port is this thread's, which owns the shard exclusively.
-            && unsafe { port.shard().put_off_plain::<true>(port, &self.clock, handle, to) }
+            && unsafe { port.shard().reset_plain::<true>(port, &self.clock, handle, to) }
         {
             return Ok(Outcome::Done);
         }
@@ -539,7 +539,7 @@ impl Engine {
         let to = To::of::<AT>(ns);
         if let Some(port) = port
             // SAFETY: the port is this thread's.
-            && unsafe { port.shard().put_off_plain::<false>(port, &self.clock, handle, to) }
+            && unsafe { port.shard().reset_plain::<false>(port, &self.clock, handle, to) }
         {
             return Ok(Outcome::Done);
         }

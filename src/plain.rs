@@ -144,39 +144,60 @@ impl Shard {
         true
     }
 
-    /// Moves a plain timer that is armed to a later tick, or to another instant of the same.
+    /// Moves a plain timer that is armed. To a later tick that is all; to an earlier one the owner gets another
+    /// reminder, and so it does for the same tick if a sole owner has guessed: what it guessed is put right when
+    /// the reminder is filed, or when the old one comes up before.
     ///
     /// # Safety
     /// The calling thread has claimed `port`; with `SOLE` it owns the shard exclusively.
     #[inline(always)]
-    pub(crate) unsafe fn put_off_plain<const SOLE: bool>(
+    pub(crate) unsafe fn reset_plain<const SOLE: bool>(
         &self,
         port: &Port,
         clock: &Clock,
         handle: Handle,
         to: To,
     ) -> bool {
-        let busy = &port.own.busy;
+        let owner = SOLE || port.is_owner();
         let pass = if SOLE { EXCLUSIVE } else { port.pass() };
-        let Some(_inside) = self.gate.pass(busy, Work::Other, pass) else { return false };
+        let Some(_inside) = self.gate.pass(&port.own.busy, Work::Other, pass) else { return false };
         let Some(record) = self.slab.get(handle.slot) else { return false };
+        let Handle { slot, generation, .. } = handle;
         let word = record.word();
         let kind = record.kind();
-        if !is_plain(record, word, handle.generation) {
+        if !is_plain(record, word, generation) {
             return false;
         }
         let Some((deadline_ns, tick)) = self.ahead::<SOLE>(clock, to) else { return false };
         let Some(offset) = kind.offset(tick) else { return false };
-        // A sole owner's guess is put right when the old reminder comes up, so that has to be before.
-        let least = word.offset().ticks() + u64::from(SOLE);
-        if offset.ticks() < least {
-            return false;
+        let later = offset.ticks() >= word.offset().ticks() + u64::from(SOLE);
+        if !later {
+            let entry = Entry::new(slot, generation);
+            // SAFETY: the port's thread owns the shard, or it is the producer.
+            let room = unsafe {
+                if owner {
+                    self.with_core(|core| core.note_fresh(entry))
+                } else {
+                    port.inbox.has_room()
+                }
+            };
+            if !room {
+                return false;
+            }
         }
-        let later = Word::new(Phase::Pending, handle.generation, offset);
-        if !move_plain(SOLE, record, word, later) {
+        let moved = Word::new(Phase::Pending, generation, offset);
+        if !move_plain(SOLE, record, word, moved) {
             return false;
         }
         record.set_low(deadline_ns);
+        if !later {
+            if owner {
+                self.alarm.notice(tick, clock);
+            } else {
+                // SAFETY: the caller has claimed the port, and there is room.
+                unsafe { self.hand_over(port, clock, slot, generation, tick) };
+            }
+        }
         true
     }
 }

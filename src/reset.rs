@@ -168,7 +168,11 @@ impl Shard {
         // SAFETY: the caller has claimed the port and room was reserved; an owner owns the shard.
         unsafe {
             if port.is_owner() {
-                self.with_core(|core| core.file_surely(record, slot, due.tick));
+                self.with_core(|core| {
+                    // Which makes room there. Without memory it waits.
+                    let _ = core.settle_fresh(&self.slab);
+                    core.file_surely(record, slot, due.tick);
+                });
                 self.alarm.notice(due.tick, clock);
                 self.tidy_if_stirred();
             } else {
