@@ -143,7 +143,7 @@ fn wakeups_say_why() {
         svc.cancel(far);
         details(door, 0).wakeups_earlier > early
     });
-    // Later ones, more than an inbox is to hold: 1,024 entries.
+    // Later ones, more than an inbox is to hold.
     eventually("woken because much waits", || {
         for _ in 0..2_000 {
             let timer = svc.start(2 * HOUR, log);
