@@ -165,9 +165,12 @@ fn c5_a_wait_and_a_stop_for_one_callback() {
             let one = Standing::begin(svc.timer());
             let timer = one.timer;
             std::thread::scope(|scope| {
-                let wait = scope.spawn(|| svc.cancel_wait(timer));
-                let stop = scope.spawn(|| svc.stop());
-                std::thread::sleep(std::time::Duration::from_millis(5));
+                let named = |name: &str| std::thread::Builder::new().name(name.into());
+                let wait = named("waits").spawn_scoped(scope, || svc.cancel_wait(timer)).unwrap();
+                let stop = named("stops").spawn_scoped(scope, || svc.stop()).unwrap();
+                for name in ["waits", "stops"] {
+                    eventually("it waits", || task_named(name).is_some_and(asleep));
+                }
                 one.go.open();
                 let answer = wait.join().unwrap();
                 assert!(matches!(answer, SW_RUNNING | SW_STOPPED), "{answer:?}");
