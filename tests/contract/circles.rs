@@ -160,20 +160,29 @@ fn c5_a_circle_of_a_callback_and_a_drop() {
 fn c5_a_wait_and_a_stop_for_one_callback() {
     // One waits for the callback, one stops the service: both come back when it ends.
     alone("circles::c5_a_wait_and_a_stop_for_one_callback", || {
-        for _ in 0..10 {
+        for round in 0..10 {
             let svc = Setup::threaded(1).start();
             let one = Standing::begin(svc.timer());
             let timer = one.timer;
             std::thread::scope(|scope| {
                 let named = |name: &str| std::thread::Builder::new().name(name.into());
-                let wait = named("waits").spawn_scoped(scope, || svc.cancel_wait(timer)).unwrap();
-                let stop = named("stops").spawn_scoped(scope, || svc.stop()).unwrap();
-                for name in ["waits", "stops"] {
-                    eventually("it waits", || task_named(name).is_some_and(asleep));
-                }
+                let waits =
+                    || named("waits").spawn_scoped(scope, || svc.cancel_wait(timer)).unwrap();
+                let stops = || named("stops").spawn_scoped(scope, || svc.stop()).unwrap();
+                let stands = |name| eventually(name, || task_named(name).is_some_and(asleep));
+                let (wait, stop) = if round % 2 == 0 {
+                    let wait = waits();
+                    stands("waits");
+                    (wait, stops())
+                } else {
+                    let stop = stops();
+                    stands("stops");
+                    (waits(), stop)
+                };
+                std::thread::sleep(std::time::Duration::from_millis(5));
                 one.go.open();
-                let answer = wait.join().unwrap();
-                assert!(matches!(answer, SW_RUNNING | SW_STOPPED), "{answer:?}");
+                let expected = [SW_RUNNING, SW_STOPPED][round % 2];
+                assert_eq!(wait.join().unwrap(), expected);
                 assert_eq!(stop.join().unwrap(), SW_OK);
             });
         }
