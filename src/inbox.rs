@@ -6,10 +6,12 @@
 //! blocks that the producer links in a chain and uses again once the consumer has left them (as in
 //! Vyukov's unbounded SPSC queue), so a steady flow allocates nothing.
 //!
-//! When very many entries wait, the producer may purge those that mean nothing any more; a flag, which the
+//! When very many entries wait, the producer may `purge` those that mean nothing any more; a flag, which the
 //! consumer holds while it takes, keeps the two apart, and neither waits for the other.
 //!
 //! An entry is a hint: slot, generation. What it means is read from the timer's word.
+
+mod purge;
 
 use crate::status::Error;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Ordering, UnsafeCell};
@@ -65,45 +67,6 @@ impl Drop for Taking<'_> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `lock`.
         self.0.store(false, Ordering::Release);
-    }
-}
-
-/// A place in the chain.
-struct Walk {
-    block: *mut Block,
-    used: usize,
-}
-
-impl Walk {
-    /// The next entry.
-    ///
-    /// # Safety
-    /// The chain goes on that far, and nobody changes it meanwhile.
-    unsafe fn next(&mut self) -> &AtomicU64 {
-        if self.used == BLOCK {
-            // SAFETY: the caller's promise; blocks live until the inbox is dropped.
-            self.block = unsafe { (*self.block).next.load(Ordering::Relaxed) };
-            self.used = 0;
-        }
-        self.used += 1;
-        // SAFETY: as above.
-        unsafe { &(&(*self.block).entries)[self.used - 1] }
-    }
-
-    /// Blocks that are linked behind this one.
-    ///
-    /// # Safety
-    /// Nobody changes the chain meanwhile.
-    unsafe fn blocks_behind(&self) -> usize {
-        let mut count = 0;
-        // SAFETY: blocks live until the inbox is dropped, here and below.
-        let mut next = unsafe { (*self.block).next.load(Ordering::Relaxed) };
-        while !next.is_null() {
-            count += 1;
-            // SAFETY: as above.
-            next = unsafe { (*next).next.load(Ordering::Relaxed) };
-        }
-        count
     }
 }
 
@@ -242,81 +205,6 @@ impl Inbox {
         self.pushed.load(Ordering::Relaxed).saturating_sub(taken)
     }
 
-    /// Drops the waiting entries that `live` says mean nothing, and all but the first of equal ones;
-    /// the rest keep their order. Does nothing while the consumer is taking.
-    ///
-    /// # Safety
-    /// The caller is the producer.
-    #[cold]
-    pub(crate) unsafe fn purge(&self, live: impl Fn(u64) -> bool) {
-        let Some(_consumer) = self.lock() else { return };
-        let taken = self.taken.load(Ordering::Relaxed);
-        let waiting = (self.pushed.load(Ordering::Relaxed) - taken) as usize;
-        if waiting == 0 {
-            return;
-        }
-        // SAFETY: this thread is the producer, and holds the consumer's lock.
-        unsafe {
-            let mut read = self.first_waiting();
-            let mut write = self.first_waiting();
-            let repeated = self.repeated(waiting);
-            let mut kept = 0;
-            for at in 0..waiting {
-                let entry = read.next().load(Ordering::Relaxed);
-                if live(entry) && repeated.binary_search(&at).is_err() {
-                    write.next().store(entry, Ordering::Relaxed);
-                    kept += 1;
-                }
-            }
-            self.producer.with_mut(|producer| {
-                let producer = &mut *producer;
-                producer.tail = write.block;
-                producer.used = write.used;
-                producer.ahead = write.blocks_behind();
-            });
-            // Release: pairs with the Acquire in `take`.
-            self.pushed.store(taken + kept, Ordering::Release);
-        }
-    }
-
-    /// The places, in order, of waiting entries that repeat an earlier one; none without memory to find
-    /// them.
-    ///
-    /// # Safety
-    /// As `first_waiting`; at least so many wait.
-    unsafe fn repeated(&self, waiting: usize) -> Vec<usize> {
-        let mut places: Vec<(u64, usize)> = Vec::new();
-        let mut repeated = Vec::new();
-        if places.try_reserve_exact(waiting).is_err() || repeated.try_reserve(waiting).is_err() {
-            return Vec::new();
-        }
-        // SAFETY: the caller's promise.
-        let mut read = unsafe { self.first_waiting() };
-        // SAFETY: as above.
-        places.extend((0..waiting).map(|at| (unsafe { read.next().load(Ordering::Relaxed) }, at)));
-        places.sort_unstable();
-        let pairs = places.windows(2).filter(|pair| pair[0].0 == pair[1].0);
-        repeated.extend(pairs.map(|pair| pair[1].1));
-        repeated.sort_unstable();
-        repeated
-    }
-
-    /// A walk over the waiting entries.
-    ///
-    /// # Safety
-    /// The caller is the producer, holds the consumer's lock, and something waits.
-    unsafe fn first_waiting(&self) -> Walk {
-        self.consumer.with_mut(|consumer| {
-            // SAFETY: the lock keeps the consumer out.
-            let consumer = unsafe { &mut *consumer };
-            if consumer.head.is_null() {
-                Walk { block: self.first.load(Ordering::Relaxed), used: 0 }
-            } else {
-                Walk { block: consumer.head, used: consumer.used }
-            }
-        })
-    }
-
     /// Keeps `take` and `purge` apart: whoever comes second does without.
     fn lock(&self) -> Option<Taking<'_>> {
         // Acquire: pairs with the Release in `Taking::drop`.
@@ -440,123 +328,4 @@ impl Drop for Inbox {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    fn limit() -> u64 {
-        u64::MAX
-    }
-
-    #[test]
-    fn keeps_order_and_reuses_blocks() {
-        let inbox = Inbox::new();
-        let mut next_in = 0u64;
-        let mut next_out = 0u64;
-        for round in 0..2_000usize {
-            for _ in 0..(round * 7) % 600 {
-                // SAFETY: the only thread.
-                unsafe {
-                    inbox.reserve(1, limit).unwrap();
-                    inbox.push(next_in);
-                }
-                next_in += 1;
-            }
-            // SAFETY: the only thread.
-            unsafe {
-                inbox.take((round * 11) % 700, |entry, _| {
-                    assert_eq!(entry, next_out);
-                    next_out += 1;
-                    true
-                });
-            }
-        }
-        assert!(inbox.bytes() < 1 << 20, "{}", inbox.bytes());
-        assert_eq!(inbox.waiting(), next_in - next_out);
-    }
-
-    #[test]
-    fn refuses_at_its_limit_and_recovers() {
-        let inbox = Inbox::new();
-        let bound = || 4 * BLOCK as u64;
-        let mut count = 0;
-        // SAFETY: the only thread.
-        while unsafe { inbox.reserve(1, bound) }.is_ok() {
-            // SAFETY: the only thread, room reserved.
-            unsafe { inbox.push(count) };
-            count += 1;
-        }
-        assert_eq!(count, 4 * BLOCK as u64);
-        // SAFETY: the only thread.
-        unsafe {
-            assert_eq!(inbox.take(usize::MAX, |_, _| true), 4 * BLOCK);
-            inbox.reserve(300, bound).unwrap();
-        }
-    }
-
-    #[test]
-    fn purging_keeps_the_order_of_what_lives() {
-        let inbox = Inbox::new();
-        let mut expected = Vec::new();
-        for entry in 0..10_000u64 {
-            // SAFETY: the only thread.
-            unsafe {
-                inbox.reserve(1, limit).unwrap();
-                inbox.push(entry % 3_000);
-                if entry == 700 {
-                    inbox.take(500, |_, _| true);
-                }
-                if entry % 2_500 == 2_499 {
-                    inbox.purge(|entry| entry % 3 == 0);
-                }
-            }
-        }
-        // SAFETY: as above.
-        unsafe {
-            inbox.purge(|entry| entry % 3 == 0);
-            assert_eq!(inbox.waiting(), 1_000);
-            inbox.take(usize::MAX, |entry, _| {
-                expected.push(entry);
-                true
-            });
-            assert!(expected.is_sorted_by_key(|&entry| (entry < 501, entry)), "{expected:?}");
-            inbox.reserve(1_000, limit).unwrap();
-            for entry in 0..1_000 {
-                inbox.push(entry);
-            }
-            let mut next = 0;
-            inbox.take(usize::MAX, |entry, _| {
-                assert_eq!(entry, next);
-                next += 1;
-                true
-            });
-            assert_eq!(next, 1_000);
-        }
-    }
-
-    #[test]
-    fn two_threads() {
-        let inbox = Inbox::new();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for entry in 0..200_000 {
-                    // SAFETY: the only producer.
-                    unsafe {
-                        inbox.reserve(1, limit).unwrap();
-                        inbox.push(entry);
-                    }
-                }
-            });
-            let mut next = 0;
-            while next < 200_000 {
-                // SAFETY: the only consumer.
-                unsafe {
-                    inbox.take(1_000, |entry, _| {
-                        assert_eq!(entry, next);
-                        next += 1;
-                        true
-                    });
-                }
-            }
-        });
-    }
-}
+mod tests;

@@ -104,17 +104,17 @@
 //!
 //! | to see | read |
 //! |---|---|
-//! | the short way of most calls | `doors`, `plain` |
+//! | the short way of most calls | `operations`, `doors`, `plain` |
 //! | where a start goes | `arm`, `port`, `slab`, `record`, `inbox`, `alarm` |
 //! | where a cancel goes | `handle`, `word`, `record`, `cancel`, `slab` |
 //! | where a reset goes | `reset`, `word`, `ticks` |
 //! | how a timer fires | `turn`, `fresh`, `wheel`, `core`, `fire` |
 //! | who sleeps, and who wakes whom | `alarm`, `worker`, `wait` |
 //! | how a thread is kept out, and how it stops | `gate`, `attach`, `worker` |
-//! | queues | `queue`, `lane` |
+//! | queues | `queues`, `queue`, `lane` |
 //! | how memory comes back after a peak | `trim`, `returned`, `arena` |
 //! | what is counted, measured and told | `tally`, `histogram`, `stats`, `exposition`, `report`, `stuck`, `visit` |
-//! | what both APIs are thin layers over | `engine`, `types`, `config`, `status` |
+//! | what both APIs are thin layers over | `engine`, `operations`, `types`, `config`, `status` |
 //! | this API | `service`, `timers`, `timer`, `closure`, `host`, `batch`, `events`, `driven` |
 //! | the C ABI | `capi` |
 //! | the operating system | `sys` |
@@ -152,9 +152,11 @@ mod inbox;
 mod lane;
 #[cfg(all(loom, test, not(shuttle)))]
 mod models;
+mod operations;
 mod plain;
 mod port;
 mod queue;
+mod queues;
 mod record;
 mod report;
 mod reset;

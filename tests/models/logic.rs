@@ -224,14 +224,14 @@ pub(crate) const CHANGES: &[Change] = &[
     Change {
         name: "queue_closed_without_settling",
         what: "a queue is closed while starts with it are under way",
-        file: "src/engine.rs",
+        file: "src/queues.rs",
         text: "self.settle_all(true);",
         instead: "",
     },
     Change {
         name: "queue_freed_without_settling",
         what: "a queue is freed while others are still at it",
-        file: "src/engine.rs",
+        file: "src/queues.rs",
         text: "self.settle_all(false);",
         instead: "",
     },
