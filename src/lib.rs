@@ -105,7 +105,7 @@
 //! | to see | read |
 //! |---|---|
 //! | the short way of most calls | `operations`, `doors`, `plain` |
-//! | where a start goes | `arm`, `port`, `slab`, `record`, `inbox`, `alarm` |
+//! | where a start goes | `arm`, `port`, `capacity`, `slab`, `record`, `inbox`, `alarm` |
 //! | where a cancel goes | `handle`, `word`, `record`, `cancel`, `slab` |
 //! | where a reset goes | `reset`, `word`, `ticks` |
 //! | how a timer fires | `turn`, `fresh`, `wheel`, `core`, `fire` |
@@ -130,6 +130,7 @@ mod attach;
 mod batch;
 mod builder;
 mod cancel;
+mod capacity;
 #[cfg(feature = "capi")]
 pub mod capi;
 mod clock;

@@ -7,15 +7,13 @@ use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::config::{ClockKind, Config, Hooks, Mode};
 use crate::core::{Core, Entry};
-use crate::gate::{COLLECTING, Gate, Work};
+use crate::gate::Gate;
 use crate::handle::{GENERATION_BITS, Handle};
 use crate::port::Port;
 use crate::record::Kind;
 use crate::slab::Slab;
 use crate::status::Error;
-use crate::sync::{
-    AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, UnsafeCell, leaves_out_upkeep,
-};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::sys::barrier;
 use crate::sys::futex::WaitWord;
 use crate::tally::{Tally, Woken};
@@ -31,8 +29,6 @@ pub(crate) const PRESSURE: u64 = 8_192;
 const INBOX: u64 = if cfg!(loom) { 8 } else { 1 << 18 };
 /// The longest tick with which a sole owner guesses.
 const GUESS_TICK_NS: u64 = 10_000_000;
-/// Credits that a start takes at a time.
-const CREDITS: u64 = if cfg!(loom) { 2 } else { 64 };
 
 /// See the head of this file.
 pub(crate) struct Shard {
@@ -56,8 +52,8 @@ pub(crate) struct Shard {
     /// The owner is to give back what memory it can.
     pub(crate) trim_wanted: AtomicBool,
     /// Credits that no port has.
-    pool: CachePadded<AtomicU64>,
-    high_water: AtomicU64,
+    pub(crate) pool: CachePadded<AtomicU64>,
+    pub(crate) high_water: AtomicU64,
     /// Timers handed back by stop.
     pub(crate) returned: AtomicU64,
     /// The thread that owns the shard now, or 0.
@@ -263,155 +259,6 @@ impl Shard {
         if block_full && port.inbox.waiting() >= PRESSURE {
             self.alarm.ring(Woken::Pressure);
         }
-    }
-
-    // --------------------------------------------------------------- capacity
-
-    /// Finds credits for a timer to be started or armed again, and leaves them with the port; looks
-    /// everywhere before it says that the shard is full. Outside the gate: it may close the gate itself.
-    #[cold]
-    pub(crate) fn find_credits(&self, port: &Port) -> Result<(), Error> {
-        self.note_high_water(port);
-        loop {
-            {
-                // Credits are moved inside the gate alone, so that a collector misses none that are
-                // on their way.
-                let _inside = self.gate.enter(&port.own.busy, Work::Start, port.is_owner())?;
-                if self.take_credits(port) {
-                    return Ok(());
-                }
-            }
-            if self.gate.close(COLLECTING) {
-                let found = self.collect_credits(port);
-                self.gate.open(COLLECTING);
-                return if found { Ok(()) } else { Err(Error::Full) };
-            }
-            crate::sync::yield_now();
-        }
-    }
-
-    /// Takes some of the credits that no port holds: those this port's thread has given back, those of
-    /// the pool, those that others have given back.
-    fn take_credits(&self, port: &Port) -> bool {
-        let batch = (self.max_timers / CREDITS).clamp(1, CREDITS);
-        let sources = std::iter::once(port.take_freed(batch))
-            .filter(|&found| found > 0)
-            .chain(std::iter::once_with(|| self.take_pool(batch)))
-            .chain(self.ports().map(|other| other.take_freed(batch)));
-        for found in sources {
-            if found > 0 {
-                port.own.credits.set(port.own.credits.get() + found);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Takes the unused credits of all other ports as well, while starts are kept out. Rare: only
-    /// near the limit.
-    fn collect_credits(&self, port: &Port) -> bool {
-        let mut found = 0;
-        for other in self.ports().filter(|other| !ptr::eq(*other, port)) {
-            other.own.busy.settle(true);
-            found += other.own.credits.take_all();
-        }
-        port.own.credits.set(port.own.credits.get() + found);
-        found > 0 || self.take_credits(port)
-    }
-
-    fn take_pool(&self, most: u64) -> u64 {
-        let mut pool = self.pool.load(Ordering::Relaxed);
-        loop {
-            let count = pool.min(most);
-            if count == 0 {
-                return 0;
-            }
-            // Relaxed: nothing comes with it. Room that timers have left is found in `freed`.
-            match self.pool.compare_exchange_weak(
-                pool,
-                pool - count,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return count,
-                Err(now) => pool = now,
-            }
-        }
-    }
-
-    /// Gives room back for a timer that stop has handed back.
-    pub(crate) fn free_to_pool(&self) {
-        self.pool.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Live timers. Exact when all is quiet.
-    pub(crate) fn pending(&self) -> u64 {
-        let unused: u64 =
-            self.ports().map(|port| port.own.credits.get() + port.freed_left()).sum::<u64>()
-                + self.pool.load(Ordering::Relaxed);
-        self.max_timers.saturating_sub(unused)
-    }
-
-    fn starts(&self) -> u64 {
-        self.ports().map(|port| port.own.counters.started.get()).sum()
-    }
-
-    fn ends(&self, live: bool) -> u64 {
-        self.ports()
-            .map(|port| port.own.counters.ended(live))
-            .fold(self.returned.load(Ordering::Relaxed), u64::wrapping_add)
-    }
-
-    /// Live timers, or fewer: starts are counted before ends, so what other threads do meanwhile can
-    /// only make the answer smaller.
-    fn live_at_least(&self) -> u64 {
-        let starts = self.starts();
-        starts.saturating_sub(self.ends(true))
-    }
-
-    /// Is there no live timer? Ends are counted before starts, so a yes is certain; while other threads
-    /// are at work it may be a no in vain.
-    pub(crate) fn is_empty(&self) -> bool {
-        let ends = self.ends(false);
-        self.starts() == ends
-    }
-
-    /// Notes how many live now, and where the port's thread will have to look again. The mark is exact
-    /// for one thread; between looks it may miss what several threads start at once, at most
-    /// `CREDITS` each.
-    #[cold]
-    pub(crate) fn note_high_water(&self, port: &Port) {
-        if leaves_out_upkeep() {
-            return;
-        }
-        let live = self.live_at_least();
-        let most = self.raise_high_water(live);
-        port.set_peak(most - live);
-    }
-
-    /// The most timers that have been live at once.
-    pub(crate) fn high_water(&self) -> u64 {
-        self.raise_high_water(self.live_at_least())
-    }
-
-    /// Notes that so many live, and answers how many did at most. All threads share this line, so it is written
-    /// only when there is something to write.
-    fn raise_high_water(&self, live: u64) -> u64 {
-        let most = self.high_water.load(Ordering::Relaxed);
-        if live <= most {
-            most
-        } else {
-            self.high_water.fetch_max(live, Ordering::Relaxed).max(live)
-        }
-    }
-
-    /// Called before the end of a timer is counted, by this port's thread: its room is there for any thread at once.
-    #[inline]
-    pub(crate) fn count_end(&self, port: &Port) {
-        if port.at_peak() {
-            self.note_high_water(port);
-        }
-        port.count_down();
     }
 
     /// Bytes held for timers and wheels, as the owner last said and the arenas say now.

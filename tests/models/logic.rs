@@ -261,14 +261,14 @@ pub(crate) const CHANGES: &[Change] = &[
     Change {
         name: "collects_without_settling",
         what: "credits are collected from a port that is at work",
-        file: "src/shard.rs",
+        file: "src/capacity.rs",
         text: "other.own.busy.settle(true);",
         instead: "",
     },
     Change {
         name: "counts_starts_before_ends",
         what: "whether no timer lives is asked of starts first",
-        file: "src/shard.rs",
+        file: "src/capacity.rs",
         text: "let ends = self.ends(false);
         self.starts() == ends",
         instead: "let starts = self.starts(); starts == self.ends(false)",

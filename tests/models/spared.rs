@@ -45,9 +45,9 @@ const SPARED: &[(&str, &str, &str, &str, &str)] = &[
     ("src/queue.rs", "close", "", "torn", "a queue is freed once: its host says so"),
     ("src/queue.rs", "descriptor", "", "dropped", "the fence in `show` does it, too"),
     ("src/queue.rs", "take", "turn", "torn", FAIR),
-    ("src/shard.rs", "free_to_pool", "", "torn", ONE_WRITER),
-    ("src/shard.rs", "high_water", "", "torn", COUNTED),
-    ("src/shard.rs", "note_high_water", "", "torn", COUNTED),
+    ("src/capacity.rs", "free_to_pool", "", "torn", ONE_WRITER),
+    ("src/capacity.rs", "high_water", "", "torn", COUNTED),
+    ("src/capacity.rs", "note_high_water", "", "torn", COUNTED),
     ("src/worker.rs", "hand_back", "returned", "torn", ONE_WRITER),
 ];
 
