@@ -16,17 +16,25 @@
 
 static bool out_of_memory;
 
-void *operator new(std::size_t size)
+/* Not inlined, so that the compiler still sees pairs of new and delete. */
+__attribute__((noinline)) void *operator new(std::size_t size)
 {
     if (void *place = std::malloc(size)) return place;
     std::abort();
 }
-void *operator new(std::size_t size, const std::nothrow_t &) noexcept
+__attribute__((noinline)) void *operator new(std::size_t size, const std::nothrow_t &) noexcept
 {
     return out_of_memory ? nullptr : std::malloc(size);
 }
-void operator delete(void *place) noexcept { std::free(place); }
-void operator delete(void *place, std::size_t) noexcept { std::free(place); }
+__attribute__((noinline)) void operator delete(void *place) noexcept { std::free(place); }
+__attribute__((noinline)) void operator delete(void *place, std::size_t) noexcept
+{
+    std::free(place);
+}
+__attribute__((noinline)) void operator delete(void *place, const std::nothrow_t &) noexcept
+{
+    std::free(place);
+}
 
 namespace {
 
