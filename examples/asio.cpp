@@ -1,7 +1,7 @@
 /*
  * Timeouts on Boost.Asio: a heartbeat, and a session that ends when it has been idle for too long.
  *
- *     c++ -Iinclude examples/asio.cpp -Ltarget/release -lshardwheel -pthread -o asio
+ *     c++ -std=c++17 examples/asio.cpp $(pkg-config --cflags --libs shardwheel) -pthread -o asio
  *
  * All runs on one thread, the one that runs the context: what callbacks share needs no lock.
  */

@@ -1,7 +1,7 @@
 /*
  * Timeouts on a libevent base: a heartbeat, and a session that ends when it has been idle for too long.
  *
- *     cc -Iinclude examples/event.c -Ltarget/release -lshardwheel -levent_core -o event
+ *     cc examples/event.c $(pkg-config --cflags --libs shardwheel) -levent_core -o event
  *
  * All runs on one thread, the base's: what callbacks share needs no lock.
  */

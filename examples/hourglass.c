@@ -2,7 +2,7 @@
  * An hourglass: a timer that arms itself again, with a new interval each time, goes on after a
  * failure, and stops when it is told to, from outside or in its own callback.
  *
- *     cc -Iinclude examples/hourglass.c -Ltarget/release -lshardwheel -o hourglass
+ *     cc examples/hourglass.c $(pkg-config --cflags --libs shardwheel) -o hourglass
  *
  * A glass belongs to its callback while the timer lives; after `sw_timer_cancel_wait` it is
  * main's again, and what the callback wrote can be seen.

@@ -2,7 +2,7 @@
  * Timeouts beside io_uring, in the two ways of io_uring.md: a heartbeat, and a session that ends
  * when it has been idle for too long.
  *
- *     cc -Iinclude examples/io_uring.c -Ltarget/release -lshardwheel -luring -o uring
+ *     cc examples/io_uring.c $(pkg-config --cflags --libs shardwheel) -luring -o uring
  *     ./uring timeout
  *     ./uring fd
  *

@@ -2,7 +2,7 @@
  * Order time-outs: 100,000 orders are placed, most are paid in time, and each of the rest is
  * closed exactly once.
  *
- *     cc -Iinclude examples/orders.c -Ltarget/release -lshardwheel -pthread -o orders
+ *     cc examples/orders.c $(pkg-config --cflags --libs shardwheel) -pthread -o orders
  *
  * An order belongs to two who may come at the same moment: its payer, and its time-out. The answer
  * of `sw_timer_cancel` says who was first, so the order itself needs no lock: `paid` is written by

@@ -1,7 +1,7 @@
 /*
  * Timeouts on a libuv loop: a heartbeat, and a session that ends when it has been idle for too long.
  *
- *     cc -Iinclude examples/uv.c -Ltarget/release -lshardwheel -luv -o uv
+ *     cc examples/uv.c $(pkg-config --cflags --libs shardwheel) -luv -o uv
  *
  * All runs on one thread, the loop's: what callbacks share needs no lock.
  */

@@ -61,6 +61,7 @@ endif()
 
 if(pkg_config AND EXISTS "${here}/../README.md")
     script(readme "${here}/../README.md" "${prefix}" "${scratch}/readme")
+    script(examples "${here}/.." "${prefix}" "${scratch}/examples")
 endif()
 
 tool(cargo cargo)

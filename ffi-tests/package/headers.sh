@@ -33,13 +33,16 @@ done
 for standard in c++11 c++17 c++20; do
     alone shardwheel.h $standard "$cxx" -xc++ -Wold-style-cast
 done
-alone shardwheel.hpp c++20 "$cxx" -xc++ -Wold-style-cast
-alone shardwheel.hpp c++17 "$cxx" -xc++ -fno-exceptions -fno-rtti
+for standard in c++17 c++20; do
+    alone shardwheel.hpp $standard "$cxx" -xc++ -fno-exceptions -fno-rtti
+done
 for header in "$include"/shardwheel/*.h; do
     alone "${header#"$include"/}" c99 "$cc" -xc -D_GNU_SOURCE -Wstrict-prototypes
     alone "${header#"$include"/}" c++11 "$cxx" -xc++
 done
 for header in "$include"/shardwheel.hpp "$include"/shardwheel/*.hpp; do
-    alone "${header#"$include"/}" c++17 "$cxx" -xc++ -Wold-style-cast
+    for standard in c++17 c++20; do
+        alone "${header#"$include"/}" $standard "$cxx" -xc++ -Wold-style-cast
+    done
 done
 exit $failed
