@@ -219,7 +219,9 @@ fn short_threads(count: u64) {
     };
     let rounds = |count: u64| {
         for _ in 0..count / 4 {
-            std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(brief))));
+            let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(brief)).collect();
+            // A scope alone would not wait until they have given back what they hold.
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
         }
     };
     rounds(200);
