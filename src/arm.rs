@@ -193,7 +193,7 @@ impl Shard {
 
     /// Who guesses what lies ahead comes here for one start of 64 at least.
     fn look_if_guessing(&self, core: &mut Core, clock: &Clock) {
-        if core.guesses {
+        if core.guesses() {
             let now_ns = clock.now();
             core.look(now_ns, self.ticks.reached(now_ns));
         }

@@ -166,7 +166,7 @@ impl Shard {
         unsafe { self.take_in_all() };
         port.own.pass.store(if exclusive { EXCLUSIVE } else { 0 }, Ordering::Relaxed);
         // SAFETY: as above.
-        unsafe { self.with_core(|core| core.guesses = exclusive && self.guesses) };
+        unsafe { self.with_core(|core| core.set_sole(exclusive, self.guesses)) };
         if !exclusive {
             self.gate.open(EXCLUSIVE);
         }
@@ -177,7 +177,7 @@ impl Shard {
         port.own.pass.store(0, Ordering::Relaxed);
         port.own.owner.store(false, Ordering::Relaxed);
         // SAFETY: the calling thread still owns the shard.
-        unsafe { self.with_core(|core| core.guesses = false) };
+        unsafe { self.with_core(|core| core.set_sole(false, false)) };
         self.gate.open(EXCLUSIVE);
         self.attached.store(false, Ordering::Relaxed);
         self.disown();

@@ -4,6 +4,7 @@
 //! its attached thread, or the thread that polls it. No function of the host runs while it is
 //! borrowed.
 
+use crate::alive::{Alive, Known};
 use crate::fresh::Fresh;
 use crate::handle::GENERATION_BITS;
 use crate::record::Record;
@@ -81,7 +82,10 @@ pub(crate) struct Core {
     /// it has not looked for long: see `take_in`.
     pub(crate) ahead_ns: u64,
     /// Is this an owner who does so?
-    pub(crate) guesses: bool,
+    guesses: bool,
+    /// Is the shard owned exclusively?
+    sole: bool,
+    alive: Alive,
     /// Live reminders when compaction was last looked into, so that it is not begun in vain.
     pub(crate) compact_at: usize,
     pub(crate) compacting: bool,
@@ -109,6 +113,8 @@ impl Core {
             looked: Due { tick, deadline_ns: 0 },
             ahead_ns: NEVER,
             guesses: false,
+            sole: false,
+            alive: Alive::default(),
             compact_at: COMPACT_FROM,
             compacting: false,
             trimming: false,
@@ -154,7 +160,7 @@ impl Core {
         } else {
             self.file_ready(record, slot, tag, tick)?;
         }
-        self.filed(record, tag);
+        self.filed(record, slot, tag);
         Ok(())
     }
 
@@ -163,6 +169,18 @@ impl Core {
         self.reserve_ready(2)?;
         self.push_ready(record, slot, tag, tick);
         Ok(())
+    }
+
+    /// The shard is owned exclusively from now on, or no more; `guesses`: such an owner takes deadlines to lie
+    /// ahead.
+    pub(crate) fn set_sole(&mut self, sole: bool, guesses: bool) {
+        (self.sole, self.guesses) = (sole, sole && guesses);
+        self.ahead_ns = NEVER;
+        self.alive.forget();
+    }
+
+    pub(crate) fn guesses(&self) -> bool {
+        self.guesses
     }
 
     /// The owner looks at the clock; `reached` is the tick that it has come to.
@@ -193,8 +211,11 @@ impl Core {
     }
 
     #[inline]
-    fn filed(&mut self, record: &Record, tag: u16) {
+    fn filed(&mut self, record: &Record, slot: u32, tag: u16) {
         record.set_tag(tag);
+        if self.sole {
+            self.alive.filed(slot, tag);
+        }
         self.stirred += 1;
     }
 
@@ -214,7 +235,7 @@ impl Core {
         if self.file(record, slot, tick).is_err() {
             let tag = record.tag().wrapping_add(1);
             self.push_ready(record, slot, tag, tick);
-            self.filed(record, tag);
+            self.filed(record, slot, tag);
         }
     }
 
@@ -226,7 +247,7 @@ impl Core {
             self.ready.push_front(Reminder::new(slot, tag.into(), tick));
             self.ready_now += 1;
         }
-        self.filed(record, tag);
+        self.filed(record, slot, tag);
     }
 
     /// Makes sure that `count` reminders can be put with those that are due at once. `file` asks for
@@ -298,6 +319,9 @@ impl Core {
         let taken = self.fresh.take_back(entry);
         if !taken {
             self.stirred += 1;
+            if self.sole {
+                self.alive.ended(entry.slot());
+            }
         }
         taken
     }
@@ -333,7 +357,7 @@ impl Core {
         if !self.compacting {
             self.compacting = self.wheel.len() > self.compact_at.max(2 * live);
         }
-        if self.compacting && self.wheel.compact(&mut work, slab).finished {
+        if self.compacting && self.compact_some(&mut work, slab) {
             self.compacting = false;
             self.compact_at = COMPACT_FROM.max(2 * self.wheel.len());
             let room = self.wheel.memory_bytes() / size_of::<Reminder>();
@@ -341,6 +365,16 @@ impl Core {
                 self.wheel.trim();
             }
             self.give_back();
+        }
+    }
+
+    /// True at the end of a round.
+    fn compact_some(&mut self, work: &mut usize, slab: &Slab) -> bool {
+        // What is wanted back may be that of timers that ended before the shard was owned exclusively.
+        if self.sole && !self.trimming {
+            self.wheel.compact(work, &Known(slab, &self.alive)).finished
+        } else {
+            self.wheel.compact(work, slab).finished
         }
     }
 
@@ -368,7 +402,9 @@ impl Core {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.wheel.memory_bytes() + self.ready.capacity() * size_of::<Reminder>()
+        self.wheel.memory_bytes()
+            + self.ready.capacity() * size_of::<Reminder>()
+            + self.alive.bytes()
     }
 }
 

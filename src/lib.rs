@@ -108,7 +108,7 @@
 //! | where a start goes | `arm`, `port`, `capacity`, `slab`, `record`, `inbox`, `alarm` |
 //! | where a cancel goes | `handle`, `word`, `record`, `cancel`, `slab` |
 //! | where a reset goes | `reset`, `word`, `ticks` |
-//! | how a timer fires | `turn`, `fresh`, `wheel`, `core`, `fire` |
+//! | how a timer fires | `turn`, `fresh`, `wheel`, `alive`, `core`, `fire` |
 //! | who sleeps, and who wakes whom | `alarm`, `worker`, `wait` |
 //! | how a thread is kept out, and how it stops | `gate`, `attach`, `worker` |
 //! | queues | `queues`, `queue`, `lane` |
@@ -124,6 +124,7 @@
 extern crate shuttle as loom;
 
 mod alarm;
+mod alive;
 mod arena;
 mod arm;
 mod attach;

@@ -107,3 +107,48 @@ fn t1_f1_a_sole_owner_in_real_time() {
         assert_eq!(stats.started, cancelled + fires.len() as u64);
     }
 }
+
+#[test]
+fn f1_a_shard_that_is_owned_now_exclusively_now_not_loses_nothing() {
+    let svc = Setup::manual(MS).start();
+    let door = svc.door();
+    let log = Log::counting();
+    let mut random = Random(7);
+    let (mut timers, mut cancelled) = (Vec::new(), 0);
+    for round in 0..60 {
+        let how = [SW_ATTACH_EXCLUSIVE, SW_ATTACH_SHARED][round % 2];
+        assert_eq!(svc.attach(0, how), SW_OK);
+        // Many more than there are live timers: their reminders are dropped in rounds of compaction.
+        for _ in 0..6_000 {
+            match random.below(16) {
+                0..=6 => timers.push(svc.start(MS + random.below(9_000 * MS), log)),
+                7..=14 if timers.len() > 1_000 => {
+                    let any = random.below(timers.len() as u64) as usize;
+                    cancelled += u64::from(svc.cancel(timers.swap_remove(any)) == SW_OK);
+                }
+                15 if !timers.is_empty() => {
+                    let any = random.below(timers.len() as u64) as usize;
+                    svc.reset(timers[any], MS + random.below(9_000 * MS));
+                }
+                _ => {}
+            }
+        }
+        if how == SW_ATTACH_SHARED {
+            let some: Vec<_> = timers.drain(..timers.len() / 2).collect();
+            let ended = std::thread::spawn(move || {
+                some.iter().filter(|&&timer| door.cancel(timer) == SW_OK).count()
+            });
+            cancelled += ended.join().unwrap() as u64;
+        }
+        svc.run(random.below(40) * MS);
+        if round % 7 == 6 {
+            assert_eq!(svc.detach(0), SW_OK);
+            svc.run(MS);
+        }
+    }
+    svc.run(9_000 * MS);
+    let stats = svc.stats();
+    assert_eq!((stats.pending, stats.cancelled), (0, cancelled));
+    assert_eq!(stats.started, cancelled + log.count());
+    assert!(stats.memory_bytes < 8 << 20, "{} bytes", stats.memory_bytes);
+}
