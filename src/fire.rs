@@ -16,7 +16,7 @@ use crate::sys::call::{call_host, drop_host, slow_hook};
 use crate::tally::SAMPLE;
 use crate::ticks::Due;
 use crate::turn::{Served, Turn};
-use crate::types::{Expiry, NEVER, TIMER_BURST, TIMER_FIXED_DELAY};
+use crate::types::{Callback, Expiry, NEVER, TIMER_BURST, TIMER_FIXED_DELAY};
 use crate::wheel::Reminder;
 use crate::word::{Offset, Phase, Word};
 use std::ffi::c_void;
@@ -193,33 +193,41 @@ impl Turn<'_> {
         self.shard.tally.lateness.record(late_ns, 1);
     }
 
-    /// Runs the callback, the `nth` of this thread, and tells the host if it took long.
+    /// Runs the callback, the `nth` of this thread.
+    #[inline(always)]
     pub(crate) fn call(&self, callback: *mut c_void, ctx: *mut c_void, expiry: &Expiry, nth: u64) {
         let shard = self.shard;
         let Some(callback) = callback_of(callback) else { return };
         self.note_lateness(expiry.deadline_ns);
         // Relaxed: read back by this thread alone, from inside the callback.
         shard.running.store(expiry.timer, Ordering::Relaxed);
-        let limit_ns = shard.slow_callback_ns;
-        if limit_ns == 0 && nth % SAMPLE != 1 {
+        if shard.slow_callback_ns == 0 && nth % SAMPLE != 1 {
             // SAFETY: whoever started the timer promised that its callback can be called with its ctx.
             unsafe { call_host(callback, ctx, expiry) };
         } else {
-            let began_ns = shard.tally.callback_begins();
-            // SAFETY: as above.
-            unsafe { call_host(callback, ctx, expiry) };
-            let weight = if limit_ns == 0 { SAMPLE } else { 1 };
-            let elapsed_ns = shard.tally.callback_ends(began_ns, weight);
-            if limit_ns != 0 && elapsed_ns > limit_ns {
-                shard.tally.slow_callbacks.add(1);
-                if let Some(hook) = shard.hooks.on_slow_callback {
-                    let (arg, index) = (shard.hooks.arg, shard.index);
-                    // SAFETY: the host gave the hook for this; ctx has not been dropped.
-                    unsafe { slow_hook(hook, arg, index, expiry.timer, ctx, elapsed_ns) };
-                }
-            }
+            self.call_timed(callback, ctx, expiry);
         }
         shard.running.store(0, Ordering::Relaxed);
+    }
+
+    /// Runs the callback by the clock, and tells the host if it took long.
+    #[inline(never)]
+    fn call_timed(&self, callback: Callback, ctx: *mut c_void, expiry: &Expiry) {
+        let shard = self.shard;
+        let limit_ns = shard.slow_callback_ns;
+        let began_ns = shard.tally.callback_begins();
+        // SAFETY: as in `call`.
+        unsafe { call_host(callback, ctx, expiry) };
+        let weight = if limit_ns == 0 { SAMPLE } else { 1 };
+        let elapsed_ns = shard.tally.callback_ends(began_ns, weight);
+        if limit_ns != 0 && elapsed_ns > limit_ns {
+            shard.tally.slow_callbacks.add(1);
+            if let Some(hook) = shard.hooks.on_slow_callback {
+                let (arg, index) = (shard.hooks.arg, shard.index);
+                // SAFETY: the host gave the hook for this; ctx has not been dropped.
+                unsafe { slow_hook(hook, arg, index, expiry.timer, ctx, elapsed_ns) };
+            }
+        }
     }
 
     /// After the callback: ends the timer, or arms it for the deadline that its word holds.

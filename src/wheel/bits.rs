@@ -26,6 +26,16 @@ pub(super) fn bucket_of(elapsed: u64, tick: u64) -> usize {
     (level as usize) << DIGIT_BITS | digit(tick, level)
 }
 
+/// The bucket to which `tick` belongs, seen from the first tick of its bucket at `level`, which is not the lowest:
+/// mostly one of the next level down. The digits from `level` up do not count.
+#[inline(always)]
+pub(super) fn bucket_below(level: u32, tick: u64) -> usize {
+    match digit(tick, level - 1) {
+        0 => bucket_of(0, tick & below(level)),
+        digit => (level as usize - 1) << DIGIT_BITS | digit,
+    }
+}
+
 /// The digit of `tick` at `level`.
 #[inline(always)]
 pub(super) fn digit(tick: u64, level: u32) -> usize {
@@ -63,6 +73,20 @@ mod tests {
         let (old, new): (Vec<_>, Vec<_>) = (digits(elapsed).collect(), digits(tick).collect());
         let level = (0..LEVELS).rev().find(|&l| old[l] != new[l]).unwrap_or(0);
         level * 64 + new[level]
+    }
+
+    #[test]
+    fn the_short_way_down_is_the_same() {
+        for level in 1..4 {
+            for bucket in [0, 1, 5, 63] {
+                let first = 77 << (6 * (level + 1)) | bucket << (6 * level);
+                let steps = (0..=6 * level).flat_map(|bit| [0, 1, 2].map(|n| (1 << bit) + n));
+                for into in steps.chain([0]).filter(|&into| into <= below(level)) {
+                    let tick = first + into;
+                    assert_eq!(bucket_below(level, tick), bucket_of(first, tick), "{tick}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -103,11 +103,9 @@ impl Wheel {
         let moving = &self.moving[..count];
         let level = bits::level(bucket);
         if level < ASK {
-            let below = bits::below(level);
             for &reminder in moving {
-                // Seen from the first tick, the digits above do not count.
-                let into = reminder.tick() & below;
-                self.buckets.push_reserved(bits::bucket_of(0, into), reminder);
+                let bucket = bits::bucket_below(level, reminder.tick());
+                self.buckets.push_reserved(bucket, reminder);
             }
             return Ok(count);
         }
