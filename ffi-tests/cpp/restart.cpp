@@ -7,34 +7,11 @@
 #include "../check.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <string>
 #include <type_traits>
 #include <vector>
-
-static bool out_of_memory;
-
-/* Not inlined, so that the compiler still sees pairs of new and delete. */
-__attribute__((noinline)) void *operator new(std::size_t size)
-{
-    if (void *place = std::malloc(size)) return place;
-    std::abort();
-}
-__attribute__((noinline)) void *operator new(std::size_t size, const std::nothrow_t &) noexcept
-{
-    return out_of_memory ? nullptr : std::malloc(size);
-}
-__attribute__((noinline)) void operator delete(void *place) noexcept { std::free(place); }
-__attribute__((noinline)) void operator delete(void *place, std::size_t) noexcept
-{
-    std::free(place);
-}
-__attribute__((noinline)) void operator delete(void *place, const std::nothrow_t &) noexcept
-{
-    std::free(place);
-}
 
 namespace {
 
@@ -143,24 +120,28 @@ void what_is_held()
     CHECK(held.use_count() == 1 && service.stats()->cancelled == 2);
 }
 
-/* A callback that there is no memory for: its timer, and the batch that it was to be in, are refused. */
+/* A callback that there is no memory for. */
+struct homeless {
+    void operator()() const {}
+    static void *operator new(std::size_t, const std::nothrow_t &) noexcept { return nullptr; }
+    static void operator delete(void *, const std::nothrow_t &) noexcept {}
+    static void operator delete(void *) noexcept {}
+
+    std::shared_ptr<int> held;
+};
+
+/* Its timer, and the batch that it was to be in, are refused. */
 void no_memory()
 {
     auto service = manual();
     auto held = std::make_shared<int>(0);
-    const std::string text = "more than a pointer holds";
-    auto callback = [held, text] {};
     sw::batch batch;
-    batch.after(1s, callback);
-    out_of_memory = true;
-    batch.after(1s, callback).at(sw::time_point(1s), callback);
-    const auto timer = service.after(1s, callback);
-    out_of_memory = false;
-    batch.after(1s, callback);
-    CHECK(timer.error() == sw::status::no_memory);
+    batch.after(1s, [held] {}).after(1s, homeless{held}).after(1s, [held] {});
+    CHECK(held.use_count() == 3);
+    CHECK(service.after(1s, homeless{held}).error() == sw::status::no_memory);
     CHECK(batch.start(service).error() == sw::status::no_memory);
-    CHECK(batch.empty() && held.use_count() == 2 && service.stats()->started == 0);
-    batch.after(1s, callback);
+    CHECK(batch.empty() && held.use_count() == 1 && service.stats()->started == 0);
+    batch.after(1s, [held] {});
     CHECK(batch.start(service)->size() == 1);
 }
 
