@@ -21,7 +21,10 @@ impl Shard {
     /// everywhere before it says that the shard is full. Outside the gate: it may close the gate itself.
     #[cold]
     pub(crate) fn find_credits(&self, port: &Port) -> Result<(), Error> {
-        self.note_high_water(port);
+        // What other ports have risen by meanwhile they note themselves, and so does the owner in its turns.
+        if port.at_peak() {
+            self.note_high_water(port);
+        }
         loop {
             {
                 // Credits are moved inside the gate alone, so that a collector misses none that are

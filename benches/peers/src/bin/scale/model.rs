@@ -31,9 +31,9 @@ pub struct Costs {
     /// Entries carry the tick, so that the owner does not read the record
     #[arg(long)]
     tick_in_entry: bool,
-    /// A start adds up the counters of all threads only when its own have risen
+    /// A start that takes credits adds up the counters of all threads, even if its own have not risen
     #[arg(long)]
-    rare_high_water: bool,
+    often_high_water: bool,
     /// Simulated time for each line of the table, in milliseconds
     #[arg(long, default_value_t = 4.0)]
     time: f64,
@@ -162,7 +162,7 @@ impl World<'_> {
         let credits = self.ports[shard][producer].credits;
         if credits == 0 {
             core.write(&mut self.shards[shard].pool, Use::Pool, transfer);
-            if !self.costs.rare_high_water {
+            if self.costs.often_high_water {
                 for port in &mut self.ports[shard] {
                     core.read(&mut port.own, Use::HighWater, transfer, self.costs.ahead);
                 }
