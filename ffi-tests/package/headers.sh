@@ -9,20 +9,18 @@ failed=0
 alone() {
     header=$1 standard=$2
     shift 2
+    # shellcheck disable=SC2086 # one word for each warning
+    if said=$(printf '#include <%s>\n#include <%s>\nextern int alone;\n' "$header" "$header" |
+        "$@" "-std=$standard" $warnings -I "$include" -fsyntax-only - 2>&1); then
+        echo "ok: $header as $standard"
     # An adapter wants the headers of the loop that it is for.
-    if [ "${header#shardwheel/}" != "$header" ] &&
+    elif [ "${header#shardwheel/}" != "$header" ] &&
         ! printf '#include <%s>\n' "$header" |
             "$@" "-std=$standard" -I "$include" -M - >/dev/null 2>&1; then
         echo "SKIPPED: $header as $standard: another library's headers are not here"
         [ "${SHARDWHEEL_REQUIRE_TOOLS-}" != 1 ] || failed=1
-        return
-    fi
-    # shellcheck disable=SC2086 # one word for each warning
-    if printf '#include <%s>\n#include <%s>\nextern int alone;\n' "$header" "$header" |
-        "$@" "-std=$standard" $warnings -I "$include" -fsyntax-only -; then
-        echo "ok: $header as $standard"
     else
-        echo "FAILED: $header as $standard: $*"
+        printf '%s\nFAILED: %s as %s: %s\n' "$said" "$header" "$standard" "$*"
         failed=1
     fi
 }
