@@ -88,10 +88,11 @@ else
     cd "$root"
     files=${CARGO_TARGET_DIR:-$root/target}
     built=$files/${target:+$target/}release
-    # The crate types are given here: beside an rlib, link-time optimization would be lost.
+    # The crate types are given here: beside an rlib, link-time optimization would be lost. The soname
+    # lets a program that was built against one release run with the next compatible one.
     say "building shardwheel $version"
     "${CARGO:-cargo}" rustc --quiet --lib --release --features capi --crate-type cdylib,staticlib \
-        --target-dir "$files" ${target:+--target "$target"}
+        --target-dir "$files" ${target:+--target "$target"} -- "-Clink-arg=-Wl,-soname,$soname"
 
     seal "$built/libshardwheel.a" "$destination/$libdir/libshardwheel.a"
     strip_shared "$built/libshardwheel.so"

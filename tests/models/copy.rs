@@ -43,7 +43,7 @@ pub(crate) fn build_copy() -> PathBuf {
     let place = target().join("mutants");
     fs::create_dir_all(&place).unwrap();
     copy_tree(&root().join("src"), &place.join("src"), &changed_files());
-    for name in ["build.rs", "Cargo.lock", "README.md", "cbindgen.toml"] {
+    for name in ["Cargo.lock", "README.md", "cbindgen.toml"] {
         write(&place.join(name), &read(name));
     }
     // Cargo tells packages apart by name and version, not by place.

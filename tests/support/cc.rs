@@ -90,6 +90,8 @@ pub fn library() -> &'static Path {
         build.current_dir(root()).env("CARGO_TARGET_DIR", &target);
         build.args(["rustc", "--quiet", "--lib", "--release", "--features", "capi"]);
         build.args(["--crate-type", "cdylib,staticlib"]);
+        // As include/install.sh has it, so that it is not built twice.
+        build.args(["--", "-Clink-arg=-Wl,-soname,libshardwheel.so.0"]);
         succeed(&mut build);
         let directory = target.join("release");
         // Programs look for the soname.
