@@ -69,6 +69,19 @@ impl Alarm {
         }
     }
 
+    /// As `notice`, by an owner that has not looked at the clock: at once, if the deadline is past.
+    #[inline]
+    pub(crate) fn notice_guess(&self, tick: u64, deadline_ns: u64, clock: &Clock) {
+        if tick < self.armed.load(Ordering::Relaxed) {
+            self.lower_guess(tick, deadline_ns, clock);
+        }
+    }
+
+    #[cold]
+    fn lower_guess(&self, tick: u64, deadline_ns: u64, clock: &Clock) {
+        self.lower(if deadline_ns <= clock.now() { AWAKE } else { tick }, clock);
+    }
+
     #[cold]
     fn lower(&self, tick: u64, clock: &Clock) {
         if self.threaded {

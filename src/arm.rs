@@ -8,7 +8,7 @@
 //! Each step before the word is published can fail and is undone; none after it can.
 
 use crate::clock::Clock;
-use crate::core::Core;
+use crate::core::{Core, Entry};
 use crate::extra::Extra;
 use crate::gate::Work;
 use crate::port::Port;
@@ -194,8 +194,7 @@ impl Shard {
     /// Who guesses what lies ahead comes here for one start of 64 at least.
     fn look_if_guessing(&self, core: &mut Core, clock: &Clock) {
         if core.guesses() {
-            let now_ns = clock.now();
-            core.look(now_ns, self.ticks.reached(now_ns));
+            self.look(core, clock);
         }
     }
 
@@ -213,6 +212,11 @@ impl Shard {
     /// The calling thread has claimed the port; `prepared` is its own and has not been published.
     pub(crate) unsafe fn discard(&self, port: &Port, prepared: Prepared) {
         self.unfill(prepared);
+        if port.is_owner() {
+            let entry = Entry::new(prepared.slot, prepared.word.generation());
+            // SAFETY: the port's thread owns the shard.
+            unsafe { self.with_core(|core| core.take_back(entry)) };
+        }
         // Its handle, which may have been seen, must not be the next timer's.
         let (free, spent) = self.slab.freed(prepared.word.generation());
         self.slab.at(prepared.slot).publish(free);

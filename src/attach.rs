@@ -5,6 +5,7 @@
 //! waited until none of them was inside, so it moves words by plain stores.
 
 use crate::alarm::AWAKE;
+use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::gate::{EXCLUSIVE, STOPPED};
 use crate::port::Port;
@@ -40,12 +41,12 @@ impl Engine {
             return Err(Error::Busy);
         }
         port.own.owner.store(true, Ordering::Relaxed);
-        shard.set_exclusive(&port, exclusive);
+        shard.set_exclusive(&port, self.clock(), exclusive);
         if exclusive && before != Some(true) && self.is_closing() {
             // A queue is being freed, whose timers here its thread must be able to cancel.
-            shard.set_exclusive(&port, false);
+            shard.set_exclusive(&port, self.clock(), false);
             if before.is_none() {
-                shard.detach(&port);
+                shard.detach(&port, self.clock());
             }
             return Err(Error::Busy);
         }
@@ -75,7 +76,7 @@ impl Engine {
             return Err(Error::Busy);
         }
         attached.retain(|&index| index != shard.index);
-        shard.detach(&*self.port(shard)?);
+        shard.detach(&*self.port(shard)?, self.clock());
         Ok(())
     }
 
@@ -114,13 +115,13 @@ impl Engine {
         // SAFETY: this thread owns the shard.
         let next = unsafe {
             shard.tidy();
-            shard.next_look()
+            shard.next_look(self.clock())
         };
         if !shard.alarm.rest(next, self.clock(), || shard.anything_waits()) {
             // SAFETY: as above.
             let next = unsafe {
-                shard.take_in_all();
-                shard.next_look()
+                shard.take_in_all(self.clock());
+                shard.next_look(self.clock())
             };
             if !shard.alarm.rest(next, self.clock(), || shard.anything_waits()) {
                 // So busy that the host should poll again at once.
@@ -155,7 +156,7 @@ impl Drop for Poll<'_> {
 
 impl Shard {
     /// Closes or opens the shard to other threads; afterwards nothing of theirs is under way or waits.
-    fn set_exclusive(&self, port: &Port, exclusive: bool) {
+    fn set_exclusive(&self, port: &Port, clock: &Clock, exclusive: bool) {
         if exclusive && !port.is_exclusive() {
             self.gate.close(EXCLUSIVE);
             for other in self.ports().filter(|other| !std::ptr::eq(*other, port)) {
@@ -163,7 +164,7 @@ impl Shard {
             }
         }
         // SAFETY: the calling thread owns the shard.
-        unsafe { self.take_in_all() };
+        unsafe { self.take_in_all(clock) };
         port.own.pass.store(if exclusive { EXCLUSIVE } else { 0 }, Ordering::Relaxed);
         // SAFETY: as above.
         unsafe { self.with_core(|core| core.set_sole(exclusive, self.guesses)) };
@@ -173,11 +174,17 @@ impl Shard {
     }
 
     /// Ends the ownership of the thread whose port this is.
-    pub(crate) fn detach(&self, port: &Port) {
+    pub(crate) fn detach(&self, port: &Port, clock: &Clock) {
         port.own.pass.store(0, Ordering::Relaxed);
         port.own.owner.store(false, Ordering::Relaxed);
-        // SAFETY: the calling thread still owns the shard.
-        unsafe { self.with_core(|core| core.set_sole(false, false)) };
+        // SAFETY: the calling thread still owns the shard, and no other is let in yet. Without memory
+        // the newest timers wait for the next owner.
+        unsafe {
+            self.with_core(|core| {
+                let _ = self.settle_fresh(core, clock);
+                core.set_sole(false, false);
+            });
+        }
         self.gate.open(EXCLUSIVE);
         self.attached.store(false, Ordering::Relaxed);
         self.disown();

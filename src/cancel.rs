@@ -236,7 +236,7 @@ impl Shard {
         let next = if drop.is_some() { word.with(Phase::Ending, Offset::NONE) } else { free };
         self.swap(port, record, word, next)?;
         self.count_end(port);
-        if port.is_owner() && word.phase() == Phase::Pending {
+        if port.is_owner() {
             // SAFETY: the port's thread owns the shard.
             unsafe { self.take_back(Entry::new(slot, word.generation())) };
         }

@@ -132,14 +132,7 @@ impl Core {
 
     /// Files a reminder that came up before its timer's tick, because the timer has been put off. It
     /// comes at that tick: in this very turn, among what is due there, if the turn gets so far.
-    pub(crate) fn put_off(
-        &mut self,
-        slab: &Slab,
-        record: &Record,
-        slot: u32,
-        tick: u64,
-    ) -> Result<(), Error> {
-        let tick = self.due_tick(slab, record, record.word(), tick);
+    pub(crate) fn put_off(&mut self, record: &Record, slot: u32, tick: u64) -> Result<(), Error> {
         self.file_after(self.wheel.elapsed(), record, slot, tick)
     }
 
@@ -183,6 +176,11 @@ impl Core {
         self.guesses
     }
 
+    /// May the deadline of a timer that is noted have been past when it was taken to lie ahead?
+    pub(crate) fn has_guessed(&self) -> bool {
+        self.guesses && !self.fresh.is_empty()
+    }
+
     /// The owner looks at the clock; `reached` is the tick that it has come to.
     pub(crate) fn look(&mut self, now_ns: u64, reached: u64) {
         self.looked = Due { tick: reached, deadline_ns: now_ns };
@@ -194,6 +192,16 @@ impl Core {
     #[inline(always)]
     pub(crate) fn note_fresh(&mut self, entry: Entry) -> bool {
         self.fresh.push(entry)
+    }
+
+    /// Notes a timer that is about to be made earlier. What is filed now stands in for the reminder to come.
+    #[inline(always)]
+    pub(crate) fn note_again(&mut self, entry: Entry) -> bool {
+        let room = self.fresh.push(entry);
+        if room && self.sole {
+            self.alive.ended(entry.slot());
+        }
+        room
     }
 
     /// Files the reminders of the newest timers, those that have not ended yet. What there is no memory for
@@ -288,7 +296,7 @@ impl Core {
 
     /// When a timer is due whose word says `tick`: at once, if its deadline was taken to lie ahead and was past.
     #[inline]
-    fn due_tick(&self, slab: &Slab, record: &Record, word: Word, tick: u64) -> u64 {
+    pub(crate) fn due_tick(&self, slab: &Slab, record: &Record, word: Word, tick: u64) -> u64 {
         if self.guesses && tick == self.looked.tick + 1 {
             self.at_once_if_past(slab, record, word, tick)
         } else {

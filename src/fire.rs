@@ -45,13 +45,21 @@ impl Turn<'_> {
                 return Ok(Served::Skipped);
             };
             // SAFETY: the caller owns the shard.
-            let tick = unsafe { self.shard.with_core(|core| core.wheel.elapsed()) };
+            let (tick, due_tick) = unsafe {
+                self.shard.with_core(|core| {
+                    (core.wheel.elapsed(), core.due_tick(slab, record, word, due.tick))
+                })
+            };
+            if due_tick != due.tick {
+                // It was moved to a deadline that was past already; the word says so now.
+                continue;
+            }
             // One that was put off comes in its own place, behind what is due before it. One that was
             // armed after the turn read the clock, at or past its deadline, has a tick that was
             // reached before; it waits for the next turn.
             if due.tick > tick || due.deadline_ns > self.now_ns {
                 // SAFETY: as above.
-                unsafe { self.shard.with_core(|core| core.put_off(slab, record, slot, due.tick))? };
+                unsafe { self.shard.with_core(|core| core.put_off(record, slot, due.tick))? };
                 return Ok(Served::Skipped);
             }
             // SAFETY: the caller owns the shard; the record has been looked at just now.
@@ -278,7 +286,7 @@ impl Turn<'_> {
             unsafe {
                 shard.with_core(|core| {
                     // What the callback has started was armed before. Without memory that waits.
-                    let _ = core.settle_fresh(&shard.slab);
+                    let _ = shard.settle_fresh(core, self.clock);
                     if again {
                         core.file_again(record, slot, due.tick);
                     } else {

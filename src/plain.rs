@@ -85,7 +85,7 @@ impl Shard {
         own.counters.started.add(1);
         record.publish(Word::new(Phase::Pending, generation, offset));
         if owner {
-            self.alarm.notice(tick, clock);
+            self.notice_own::<SOLE>(tick, deadline_ns, clock);
         } else {
             // SAFETY: the caller has claimed the port, and there is room.
             unsafe { self.hand_over(port, clock, slot, generation, tick) };
@@ -105,6 +105,16 @@ impl Shard {
             _ => to.resolve(clock),
         };
         Some((deadline_ns, self.tick_ahead(deadline_ns, now_ns)?))
+    }
+
+    /// The owner has armed a timer: it may have to look earlier, and at once if it has guessed wrong.
+    #[inline(always)]
+    fn notice_own<const SOLE: bool>(&self, tick: u64, deadline_ns: u64, clock: &Clock) {
+        if SOLE {
+            self.alarm.notice_guess(tick, deadline_ns, clock);
+        } else {
+            self.alarm.notice(tick, clock);
+        }
     }
 
     /// Cancels a plain timer that is armed.
@@ -176,7 +186,7 @@ impl Shard {
             // SAFETY: the port's thread owns the shard, or it is the producer.
             let room = unsafe {
                 if owner {
-                    self.with_core(|core| core.note_fresh(entry))
+                    self.with_core(|core| core.note_again(entry))
                 } else {
                     port.inbox.has_room()
                 }
@@ -192,7 +202,7 @@ impl Shard {
         record.set_low(deadline_ns);
         if !later {
             if owner {
-                self.alarm.notice(tick, clock);
+                self.notice_own::<SOLE>(tick, deadline_ns, clock);
             } else {
                 // SAFETY: the caller has claimed the port, and there is room.
                 unsafe { self.hand_over(port, clock, slot, generation, tick) };

@@ -381,7 +381,7 @@ impl Turn<'_> {
             unsafe {
                 shard.with_core(|core| {
                     // What callbacks of this turn have started was armed before.
-                    let _ = core.settle_fresh(&shard.slab);
+                    let _ = shard.settle_fresh(core, self.clock);
                     core.file_surely(record, slot, next_due.tick);
                 });
             }

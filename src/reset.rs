@@ -170,7 +170,7 @@ impl Shard {
             if port.is_owner() {
                 self.with_core(|core| {
                     // Which makes room there. Without memory it waits.
-                    let _ = core.settle_fresh(&self.slab);
+                    let _ = self.settle_fresh(core, clock);
                     core.file_surely(record, slot, due.tick);
                 });
                 self.alarm.notice(due.tick, clock);

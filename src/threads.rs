@@ -237,7 +237,7 @@ impl Drop for PortSet {
             // SAFETY: ports live as long as their shard, which the upgraded reference keeps.
             let Some(port) = (unsafe { port.get().as_ref() }) else { continue };
             if self.attached.borrow().contains(&shard.index) {
-                shard.detach(port);
+                shard.detach(port, engine.clock());
             }
             // SAFETY: this thread claimed it, and has forgotten it now.
             unsafe { port.give_up(&shard.slab) };

@@ -10,6 +10,7 @@ use crate::core::{Core, Entry, SLICE};
 use crate::gate::STOPPED;
 use crate::port::Port;
 use crate::shard::Shard;
+use crate::status::Error;
 use crate::sync::{Ordering, leaves_out_upkeep};
 use crate::ticks::NEVER_TICK;
 use crate::wheel::{Collected, Records, Reminder};
@@ -60,8 +61,11 @@ impl Shard {
         let time = self.tally.turn_begins(self.alarm.is_threaded(), clock, now_ns);
         self.note_origin(now_tick);
         self.slab.extras.reuse_notes();
-        // SAFETY: the caller owns the shard.
-        unsafe { self.take_in_all() };
+        // SAFETY: the caller owns the shard. What there is no memory for is tried again.
+        unsafe {
+            let _ = self.with_core(|core| core.settle_fresh(&self.slab));
+            self.take_in_inboxes();
+        }
         self.note_high_water(port);
         // SAFETY: as above.
         unsafe {
@@ -79,7 +83,7 @@ impl Shard {
                 Next::Look(reminder) => reminder,
                 Next::MoreWork => {
                     // SAFETY: as above.
-                    unsafe { self.take_in_all() };
+                    unsafe { self.take_in_all(clock) };
                     continue;
                 }
                 Next::Over => break,
@@ -100,7 +104,7 @@ impl Shard {
             looked += 1;
             if looked % EXPIRIES == 0 {
                 // SAFETY: as above.
-                unsafe { self.take_in_all() };
+                unsafe { self.take_in_all(clock) };
                 turn.slice_ns.set(now_ns.max(clock.now()));
             }
         }
@@ -110,13 +114,36 @@ impl Shard {
         fired
     }
 
-    /// Takes in what waits in the inboxes. Without memory it stays there and is tried again.
+    /// Takes in the newest timers and what waits in the inboxes. Without memory it stays there and is tried again.
     ///
     /// # Safety
     /// The calling thread owns the shard.
-    pub(crate) unsafe fn take_in_all(&self) {
+    pub(crate) unsafe fn take_in_all(&self, clock: &Clock) {
         // SAFETY: the caller owns the shard. What there is no memory for is tried again.
-        let _ = unsafe { self.with_core(|core| core.settle_fresh(&self.slab)) };
+        unsafe {
+            let _ = self.with_core(|core| self.settle_fresh(core, clock));
+            self.take_in_inboxes();
+        }
+    }
+
+    /// Files the reminders of the newest timers. Who guesses what lies ahead looks at the clock first: they may have
+    /// been started long after it last did, past their deadlines.
+    pub(crate) fn settle_fresh(&self, core: &mut Core, clock: &Clock) -> Result<(), Error> {
+        if core.has_guessed() {
+            self.look(core, clock);
+        }
+        core.settle_fresh(&self.slab)
+    }
+
+    /// The owner looks at the clock.
+    pub(crate) fn look(&self, core: &mut Core, clock: &Clock) {
+        let now_ns = clock.now();
+        core.look(now_ns, self.ticks.reached(now_ns));
+    }
+
+    /// # Safety
+    /// The calling thread owns the shard.
+    unsafe fn take_in_inboxes(&self) {
         for port in self.ports() {
             // SAFETY: the caller owns the shard, so it is the consumer of its inboxes.
             unsafe { self.take_in_from(port) };
@@ -159,11 +186,11 @@ impl Shard {
     ///
     /// # Safety
     /// The calling thread owns the shard.
-    pub(crate) unsafe fn next_look(&self) -> u64 {
+    pub(crate) unsafe fn next_look(&self, clock: &Clock) -> u64 {
         // SAFETY: the caller owns the shard.
         unsafe {
             self.with_core(|core| {
-                let _ = core.settle_fresh(&self.slab);
+                let _ = self.settle_fresh(core, clock);
                 if core.has_due() { 0 } else { core.wheel.next_tick().unwrap_or(NEVER_TICK) }
             })
         }

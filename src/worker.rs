@@ -282,7 +282,7 @@ pub(crate) fn work(engine: &Engine, index: u32, cpu: Option<u32>) {
         let next = unsafe {
             shard.turn(&port, engine.clock(), usize::MAX);
             shard.tidy();
-            if shard.compacting() { 0 } else { shard.next_look() }
+            if shard.compacting() { 0 } else { shard.next_look(engine.clock()) }
         };
         if next != 0 {
             engine.tell_stuck();

@@ -19,12 +19,17 @@ fn long_not_polled_with(before: u64) -> (Svc, Log, u64, sw_timer) {
     svc.poll();
     let timer = svc.start_at(svc.now() + before, log);
     svc.poll();
-    std::thread::sleep(Duration::from_millis(60));
-    while svc.now() % (10 * MS) < 3 * MS {
-        std::thread::yield_now();
-    }
+    wait_long(svc.door());
     let now = svc.now();
     (svc, log, now, timer)
+}
+
+/// Waits for longer than a sole owner trusts what it saw, and until some way into a tick.
+fn wait_long(door: Door) {
+    std::thread::sleep(Duration::from_millis(60));
+    while door.now() % (10 * MS) < 3 * MS {
+        std::thread::yield_now();
+    }
 }
 
 fn long_not_polled() -> (Svc, Log, u64) {
@@ -151,4 +156,119 @@ fn f1_a_shard_that_is_owned_now_exclusively_now_not_loses_nothing() {
     assert_eq!((stats.pending, stats.cancelled), (0, cancelled));
     assert_eq!(stats.started, cancelled + log.count());
     assert!(stats.memory_bytes < 8 << 20, "{} bytes", stats.memory_bytes);
+}
+
+#[test]
+fn t3_a_deadline_past_while_a_callback_took_long_is_due_at_the_next_turn() {
+    let (svc, log, _) = long_not_polled();
+    let door = svc.door();
+    let slow = move |_: &sw_expiry| {
+        wait_long(door);
+        door.start_at(door.now() - MS, log);
+    };
+    svc.timer().delay(0).run(slow).start();
+    assert_eq!((svc.poll(), svc.poll()), (1, 1));
+}
+
+#[test]
+fn t3_a_deadline_already_past_is_due_at_the_next_turn_whoever_makes_it() {
+    for how in [None, Some(SW_ATTACH_SHARED), Some(SW_ATTACH_EXCLUSIVE)] {
+        let (svc, log, now) = long_not_polled();
+        svc.start_at(now - MS, log);
+        let status = how.map_or_else(|| svc.detach(0), |how| svc.attach(0, how));
+        assert_eq!((status, svc.poll()), (SW_OK, 1), "{how:?}");
+    }
+}
+
+#[test]
+fn t3_a_deadline_already_past_is_due_at_the_next_turn_whatever_comes_between() {
+    let svc = Setup::driven().tick(10 * MS).start();
+    let log = Log::new();
+    assert_eq!(svc.attach(0, SW_ATTACH_EXCLUSIVE), SW_OK);
+    let other = svc.timer().delay(HOUR).slack(HOUR).log(log).start();
+    assert_eq!(svc.cancel(svc.start_at(svc.now() + HOUR, log)), SW_OK);
+    svc.poll();
+    wait_long(svc.door());
+    svc.start_at(svc.now() - MS, log);
+    assert_eq!(svc.reset(other, HOUR / 4), SW_OK);
+    assert_eq!(svc.poll(), 1);
+}
+
+#[test]
+fn t3_a_reset_from_the_tick_that_has_come_to_a_deadline_already_past() {
+    let svc = Setup::driven().tick(10 * MS).start();
+    let log = Log::new();
+    assert_eq!(svc.attach(0, SW_ATTACH_EXCLUSIVE), SW_OK);
+    // One of them is due at the very tick that the next turn reaches.
+    let began = svc.now();
+    let timers: Vec<_> = (4..30).map(|tick| svc.start_at(began + tick * 10 * MS, log)).collect();
+    svc.poll();
+    wait_long(svc.door());
+    let now = svc.now();
+    let moved = timers.iter().filter(|&&timer| svc.reset_at(timer, now) == SW_OK).count();
+    assert_eq!(svc.poll(), moved);
+}
+
+#[test]
+fn q1_q2_a_deadline_already_past_is_shown_however_long_ago_the_last_turn_was() {
+    let (svc, log, now) = long_not_polled();
+    assert!(!svc.readable());
+    let timer = svc.start_at(now - MS, log);
+    assert!(svc.next() <= svc.now() && svc.readable());
+    assert_eq!((svc.poll(), svc.readable()), (1, false));
+    assert_eq!(svc.cancel(timer), SW_NOT_FOUND);
+    svc.start_at(svc.now() + HOUR, log);
+    assert!(svc.next() > svc.now() && !svc.readable());
+}
+
+/// Dead reminders after many timers have ended, while one lives on.
+fn dead_after(end: impl Fn(&Svc, Log)) {
+    for how in [SW_ATTACH_SHARED, SW_ATTACH_EXCLUSIVE] {
+        let svc = Setup::manual(MS).max_timers(30_000).start();
+        assert_eq!(svc.attach(0, how), SW_OK);
+        let log = Log::counting();
+        svc.start(HOUR, log);
+        end(&svc, log);
+        assert_eq!(svc.pending(), 1);
+        for _ in 0..1_000 {
+            svc.poll();
+        }
+        let size = size_of::<sw_details>();
+        // SAFETY: integers.
+        let mut details = sw_details { size, ..unsafe { std::mem::zeroed() } };
+        // SAFETY: a service that lives, and details of that size.
+        assert_eq!(unsafe { sw_details_read(svc.raw(), 0, &mut details) }, SW_OK);
+        assert!(details.reminders_dead < 10_000, "{how}: {}", details.reminders_dead);
+    }
+}
+
+#[test]
+fn c3_reset_to_earlier_and_cancelled() {
+    dead_after(|svc, log| {
+        let timers: Vec<_> = (0..20_000).map(|_| svc.start(HOUR, log)).collect();
+        svc.poll();
+        for timer in timers {
+            assert_eq!(svc.reset(timer, HOUR / 2), SW_OK);
+            assert_eq!(svc.cancel(timer), SW_OK);
+        }
+    });
+}
+
+#[test]
+fn c3_cancelled_while_an_event_waits() {
+    dead_after(|svc, log| {
+        let queue = svc.queue();
+        let start = |_| svc.timer().delay(MS).period(HOUR).queue(queue).log(log).start();
+        let timers: Vec<_> = (0..20_000).map(start).collect();
+        assert_eq!(svc.run(MS), 20_000);
+        assert!(timers.into_iter().all(|timer| svc.cancel(timer) == SW_OK));
+    });
+}
+
+#[test]
+fn c3_a_batch_that_is_refused() {
+    dead_after(|svc, log| {
+        let specs: Vec<_> = (0..30_000).map(|_| svc.timer().delay(HOUR).log(log).spec()).collect();
+        assert_eq!(svc.start_batch(&specs), Err(SW_FULL));
+    });
 }
