@@ -72,7 +72,7 @@ impl Alarm {
     /// As `notice`, by an owner that has not looked at the clock: at once, if the deadline is past.
     #[inline]
     pub(crate) fn notice_guess(&self, tick: u64, deadline_ns: u64, clock: &Clock) {
-        if tick < self.armed.load(Ordering::Relaxed) {
+        if self.armed() > tick {
             self.lower_guess(tick, deadline_ns, clock);
         }
     }
