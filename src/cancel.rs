@@ -174,7 +174,8 @@ impl Shard {
             self.slab.release(word.offset());
             if periodic || word.offset() != Offset::NONE {
                 // It had a run to come, which counts as a timer that lives.
-                self.count_end(port);
+                self.before_end(port);
+                port.own.counters.cancelled.add(1);
             }
         } else if doomed == Phase::Awaited && word.phase() == Phase::Doomed {
             self.swap(port, record, word, word.with(doomed, Offset::NONE))?;
@@ -235,7 +236,8 @@ impl Shard {
         // With a drop to run it is over only after that.
         let next = if drop.is_some() { word.with(Phase::Ending, Offset::NONE) } else { free };
         self.swap(port, record, word, next)?;
-        self.count_end(port);
+        self.before_end(port);
+        port.own.counters.cancelled.add(1);
         if port.is_owner() {
             // SAFETY: the port's thread owns the shard.
             unsafe { self.take_back(Entry::new(slot, word.generation())) };

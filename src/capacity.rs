@@ -158,12 +158,12 @@ impl Shard {
         }
     }
 
-    /// Called before the end of a timer is counted, by this port's thread: its room is there for any thread at once.
+    /// Called before the end of a timer is counted, by this port's thread. Once it is, its room is there for any
+    /// thread.
     #[inline]
-    pub(crate) fn count_end(&self, port: &Port) {
+    pub(crate) fn before_end(&self, port: &Port) {
         if port.at_peak() {
             self.note_high_water(port);
         }
-        port.count_down();
     }
 }

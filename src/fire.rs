@@ -114,7 +114,7 @@ impl Turn<'_> {
         self.swap(record, word, word.with(Phase::Running, Offset::NONE)).ok()?;
         shard.slab.release(word.offset());
         let counters = &self.port.own.counters;
-        shard.count_end(self.port);
+        shard.before_end(self.port);
         let nth = counters.fired.add(1);
         counters.ended_by_fire.add(1);
         let callback = match extra {

@@ -144,7 +144,7 @@ impl Shard {
         if !move_plain(SOLE, record, word, free) {
             return false;
         }
-        port.count_down();
+        own.counters.cancelled.add(1);
         if SOLE || port.is_owner() {
             // SAFETY: the port's thread owns the shard.
             unsafe { self.take_back(Entry::new(handle.slot, handle.generation)) };
@@ -252,9 +252,8 @@ impl Turn<'_> {
         if !move_plain(sole, record, word, running) {
             return false;
         }
-        port.count_down();
-        let nth = port.own.counters.fired.add(1);
         port.own.counters.ended_by_fire.add(1);
+        let nth = port.own.counters.fired.add(1);
         let timer = shard.handle(slot, generation);
         let expiry = Expiry { timer, deadline_ns: due.deadline_ns, now_ns: self.now_ns, missed: 0 };
         self.call(record.callback(), record.ctx(), &expiry, nth);

@@ -1,12 +1,12 @@
 //! A port: all that one thread keeps for one shard.
 //!
 //! Ground rules: a port is claimed by one thread at a time, and only that thread writes it, with plain
-//! stores; other threads read its counters, and take from `freed` through `freed_taken`. Ports are
+//! stores; other threads read its counters, and take what it has freed through `freed_taken`. Ports are
 //! made when a thread first uses a shard, go back when the thread ends, and live as long as the
 //! shard.
 //!
 //! Capacity is counted in credits, one for each timer that may live. A start spends a credit of its
-//! port; a cancel or a firing adds one to `freed`, from where any port may take it. So neither
+//! port; a cancel or a firing counts as one that is free, which any port may take. So neither
 //! touches a line that all threads write, and room that a cancel makes is there for every thread at
 //! once.
 
@@ -59,47 +59,54 @@ impl Count {
     }
 }
 
-/// What the port's thread has done, for the statistics and the accounting. A start writes one of these, and so
-/// does a cancel: the rest is found from them.
+/// What the port's thread has done, for the statistics and the accounting. Each only grows, and a start writes one
+/// of them, and so does a cancel: the rest is found from them.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) started: Count,
+    pub(crate) cancelled: Count,
     pub(crate) fired: Count,
+    /// Timers that fired for the last time; among them those that `revived` counts.
     pub(crate) ended_by_fire: Count,
+    /// Timers that were armed again in the callback that had ended them.
+    revived: Count,
     pub(crate) missed: Count,
     pub(crate) rejected: Count,
-    /// Credits given back, ever: one for each timer that this thread has ended, by a cancel or a firing, and those
-    /// that `undone` counts.
-    pub(crate) freed: Count,
-    /// Of `freed`: those that were no timer's end, because it was not started after all, or whose timer
-    /// was armed again. Written before `freed`.
-    undone: Count,
-    /// What `started` less `freed` came to when there were as many live timers as ever before.
+    /// Credits that were given back for no timer, or for one that was not started after all.
+    unspent: Count,
+    /// What `starts_less_ends` came to when there were as many live timers as ever before.
     mark: Count,
 }
 
 impl Counters {
-    /// Timers that this thread has ended. While it is at work it may be one too few, or, if `live`, one
-    /// too many.
+    /// Credits given back, ever. Any thread: as many as it finds counted, one after the other.
+    fn freed(&self) -> u64 {
+        let ended = self.cancelled.get().wrapping_add(self.ended_by_fire.get());
+        ended.wrapping_add(self.unspent.get())
+    }
+
+    /// Timers that this thread has ended. While it is at work that may be too few, or, if `live`, too many.
     pub(crate) fn ended(&self, live: bool) -> u64 {
-        if live {
-            let undone = self.undone.get();
-            self.freed.get().wrapping_sub(undone)
+        let (cancelled, fired) = if live {
+            let revived = self.revived.get();
+            (self.cancelled.get(), self.ended_by_fire.get().wrapping_sub(revived))
         } else {
-            let freed = self.freed.get();
-            freed.wrapping_sub(self.undone.get())
-        }
+            (self.cancelled.get(), self.fired_for_good())
+        };
+        cancelled.wrapping_add(fired)
     }
 
-    /// Timers that this thread has cancelled. Exact when it is at rest.
-    pub(crate) fn cancelled(&self) -> u64 {
-        let fired = self.ended_by_fire.get();
-        self.ended(true).saturating_sub(fired)
+    /// Timers that fired and are over.
+    pub(crate) fn fired_for_good(&self) -> u64 {
+        let ended = self.ended_by_fire.get();
+        ended.wrapping_sub(self.revived.get())
     }
 
+    /// Of no use but to be compared: what is counted elsewhere is missing.
     #[inline(always)]
-    fn started_less_freed(&self) -> u64 {
-        self.started.get().wrapping_sub(self.freed.get())
+    fn starts_less_ends(&self) -> u64 {
+        let starts = self.started.get().wrapping_sub(self.cancelled.get());
+        starts.wrapping_sub(self.ended_by_fire.get())
     }
 }
 
@@ -152,7 +159,7 @@ pub(crate) struct Own {
 pub(crate) struct Port {
     shard: *const Shard,
     pub(crate) own: CachePadded<Own>,
-    /// How many of `freed` have been taken. Written by any thread that runs out of credits.
+    /// How many of the credits that were given back have been taken. Written by any thread that runs out of credits.
     freed_taken: CachePadded<AtomicU64>,
     pub(crate) inbox: Inbox,
     claimed: AtomicBool,
@@ -321,21 +328,14 @@ impl Port {
     /// Gives back credits that the port's thread has, for no timer or for one that was not started after all.
     #[cold]
     pub(crate) fn free_credits(&self, count: u64) {
-        self.undo(count);
-        self.own.counters.freed.add(count);
-    }
-
-    /// Notes credits that are given back, now or before, without a timer that has ended.
-    fn undo(&self, count: u64) {
-        let counters = &self.own.counters;
-        counters.undone.add(count);
-        counters.mark.sub(count);
+        self.own.counters.unspent.add(count);
     }
 
     /// A timer that had ended by firing has been armed again.
     pub(crate) fn revive(&self) {
-        self.undo(1);
-        self.own.counters.ended_by_fire.sub(1);
+        let counters = &self.own.counters;
+        counters.revived.add(1);
+        counters.mark.sub(1);
     }
 
     /// Takes at most `most` credits that were given back here. Any thread.
@@ -345,7 +345,7 @@ impl Port {
         let mut taken = self.freed_taken.load(Ordering::Acquire);
         loop {
             // `get` pairs with `add`: who takes the room sees the end of the timer that made it.
-            let there = self.own.counters.freed.get().saturating_sub(taken);
+            let there = self.own.counters.freed().saturating_sub(taken);
             let count = there.min(most);
             if count == 0 {
                 return 0;
@@ -365,26 +365,20 @@ impl Port {
     /// Credits that were given back here and not taken yet. Any thread; exact when all is quiet.
     pub(crate) fn freed_left(&self) -> u64 {
         let taken = self.freed_taken.load(Ordering::Relaxed);
-        self.own.counters.freed.get().saturating_sub(taken)
+        self.own.counters.freed().saturating_sub(taken)
     }
 
     /// Is it time to look whether more live now than ever? Asked before the end of a timer is noted.
     #[inline]
     pub(crate) fn at_peak(&self) -> bool {
         let counters = &self.own.counters;
-        counters.started_less_freed() as i64 > counters.mark.get() as i64
+        counters.starts_less_ends() as i64 > counters.mark.get() as i64
     }
 
     /// As many timers live now as ever before, less `below`.
     pub(crate) fn set_peak(&self, below: u64) {
         let counters = &self.own.counters;
-        counters.mark.set(counters.started_less_freed().wrapping_add(below));
-    }
-
-    /// Notes the end of a timer and gives its room back.
-    #[inline]
-    pub(crate) fn count_down(&self) {
-        self.own.counters.freed.add(1);
+        counters.mark.set(counters.starts_less_ends().wrapping_add(below));
     }
 }
 

@@ -255,7 +255,7 @@ impl QueueInner {
                 if record.swap(word, free).is_err() {
                     continue;
                 }
-                shard.count_end(port);
+                shard.before_end(port);
                 counters.fired.add(1);
                 counters.ended_by_fire.add(1);
                 // Its ctx is the taker's now, so its drop is not run.

@@ -85,9 +85,9 @@ impl Shard {
         for port in self.ports() {
             let counters = &port.own.counters;
             stats.started += counters.started.get();
-            stats.cancelled += counters.cancelled();
+            stats.cancelled += counters.cancelled.get();
             stats.fired += counters.fired.get();
-            stats.ended_by_fire = stats.ended_by_fire.wrapping_add(counters.ended_by_fire.get());
+            stats.ended_by_fire = stats.ended_by_fire.wrapping_add(counters.fired_for_good());
             stats.missed = stats.missed.wrapping_add(counters.missed.get());
             stats.rejected += counters.rejected.get();
         }

@@ -100,8 +100,9 @@ pub(crate) const CHANGES: &[Change] = &[
         what: "a cancel counts the end before its exchange",
         file: "src/cancel.rs",
         text: "self.swap(port, record, word, next)?;
-        self.count_end(port);",
-        instead: "self.count_end(port); self.swap(port, record, word, next)?;",
+        self.before_end(port);
+        port.own.counters.cancelled.add(1);",
+        instead: "self.before_end(port); port.own.counters.cancelled.add(1); self.swap(port, record, word, next)?;",
     },
     Change {
         name: "slot_free_before_its_drop",
