@@ -4,12 +4,13 @@ use crate::config::{ClockKind, Config, Hooks, Mode, Pinning};
 use crate::engine::Engine;
 use crate::host::{self, Host, SlowCallback};
 use crate::service::Service;
+use crate::shared::Shared;
 use crate::status::Error;
+use crate::sys::memory::boxed;
 use crate::time::nanos;
 use crate::timers::Timers;
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A service in the making; from [`Service::builder`] to [`Builder::build`].
@@ -34,6 +35,8 @@ use std::time::Duration;
 pub struct Builder {
     config: Config,
     host: Host,
+    /// There was no memory for one of its closures.
+    starved: bool,
 }
 
 impl fmt::Debug for Builder {
@@ -111,7 +114,8 @@ impl Builder {
         told: impl Fn(&SlowCallback) + Send + Sync + 'static,
     ) -> Self {
         self.config.slow_callback_ns = nanos(limit);
-        self.host.on_slow = Some(Box::new(told));
+        let kept = self.kept(told);
+        self.host.on_slow = kept.map(|kept| kept as _);
         self
     }
 
@@ -121,21 +125,31 @@ impl Builder {
     /// thread that reads statistics. When it is called the callback may just have ended. Without
     /// [`Builder::slow_callback`] there is no limit, and the service is refused.
     pub fn stuck_callback(mut self, told: impl Fn(&SlowCallback) + Send + Sync + 'static) -> Self {
-        self.host.on_stuck = Some(Box::new(told));
+        let kept = self.kept(told);
+        self.host.on_stuck = kept.map(|kept| kept as _);
         self
     }
 
     /// Runs on each shard's thread as it begins, after it is pinned and named, with the shard's
     /// index. Not in a driven service.
     pub fn on_thread_start(mut self, hook: impl Fn(u32) + Send + Sync + 'static) -> Self {
-        self.host.on_thread_start = Some(Box::new(hook));
+        let kept = self.kept(hook);
+        self.host.on_thread_start = kept.map(|kept| kept as _);
         self
     }
 
     /// Runs on each shard's thread as it ends. Not in a driven service.
     pub fn on_thread_stop(mut self, hook: impl Fn(u32) + Send + Sync + 'static) -> Self {
-        self.host.on_thread_stop = Some(Box::new(hook));
+        let kept = self.kept(hook);
+        self.host.on_thread_stop = kept.map(|kept| kept as _);
         self
+    }
+
+    /// A closure on the heap. Without memory for it `build` will say so.
+    fn kept<F>(&mut self, closure: F) -> Option<Box<F>> {
+        let kept = boxed(closure);
+        self.starved |= kept.is_none();
+        kept
     }
 
     /// Starts the service.
@@ -145,10 +159,11 @@ impl Builder {
     /// manual clock without `driven`. [`Error::NoMemory`]. [`Error::System`]: no thread, no
     /// descriptor, or a CPU that cannot be pinned to; [`std::io::Error::last_os_error`] says why.
     pub fn build(self) -> Result<Service, Error> {
-        let Builder { mut config, host } = self;
-        let host = Arc::new(host);
+        let Builder { mut config, host, starved } = self;
+        let host = if starved { None } else { Shared::new_cyclic(|_| host) };
+        let host = host.ok_or(Error::NoMemory)?;
         config.hooks = Hooks {
-            arg: Arc::as_ptr(&host).cast_mut().cast(),
+            arg: std::ptr::from_ref(&*host).cast_mut().cast(),
             on_thread_start: Some(host::thread_start),
             on_thread_stop: Some(host::thread_stop),
             on_slow_callback: Some(host::slow_callback),
@@ -156,7 +171,7 @@ impl Builder {
         let engine = Engine::start(config)?;
         let service = Service::of(Timers { engine, host });
         if service.host.on_stuck.is_some() {
-            let arg = Arc::as_ptr(&service.host).cast_mut().cast();
+            let arg = std::ptr::from_ref(&*service.host).cast_mut().cast();
             // SAFETY: the host outlives every call on the engine; see `Host`.
             unsafe { service.engine.on_stuck(host::stuck_callback, arg) }?;
         }

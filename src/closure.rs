@@ -12,7 +12,6 @@ use crate::timer::Expiry;
 use crate::types::{self, Callback, DropFn, Spec};
 use std::ffi::c_void;
 use std::ptr::{NonNull, without_provenance_mut};
-use std::sync::Arc;
 
 /// What the engine is given of a piece of Rust code.
 #[derive(Clone, Copy)]
@@ -37,18 +36,17 @@ struct Job<F> {
 
 /// A closure that may be called any number of times. The engine has to get what this returns, or
 /// the closure is leaked. Without memory for it, it is dropped.
-pub(crate) fn repeated<F>(host: &Arc<Host>, f: F) -> Result<Call, Error>
+pub(crate) fn repeated<F>(host: &Host, f: F) -> Result<Call, Error>
 where
     F: FnMut(&Expiry) + Send + 'static,
 {
-    // An `Arc`'s address is never null.
-    let host = NonNull::from(&**host);
+    let host = NonNull::from(host);
     let job = Box::into_raw(boxed(Job { host, f }).ok_or(Error::NoMemory)?);
     Ok(Call { callback: run::<F>, ctx: job.cast(), drop: Some(release::<F>) })
 }
 
 /// A closure that is called once. Should its timer be armed again, that run does nothing.
-pub(crate) fn once<F>(host: &Arc<Host>, f: F) -> Result<Call, Error>
+pub(crate) fn once<F>(host: &Host, f: F) -> Result<Call, Error>
 where
     F: FnOnce(&Expiry) + Send + 'static,
 {

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Told of a shard as its thread begins or ends.
@@ -127,8 +127,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn begin(host: &Arc<Host>) -> Running {
-        Running { before: CURRENT.replace(Arc::as_ptr(host)) }
+    pub(crate) fn begin(host: &Host) -> Running {
+        Running { before: CURRENT.replace(ptr::from_ref(host)) }
     }
 }
 

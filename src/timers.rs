@@ -14,7 +14,6 @@ use crate::timer::{Expiry, Timer, TimerBuilder};
 use crate::types::{Details, NEVER, SHARD_ANY, Stats};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A way in to a [`Service`](crate::Service), to be cloned freely.
@@ -29,7 +28,7 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Timers {
     pub(crate) engine: Shared<Engine>,
-    pub(crate) host: Arc<Host>,
+    pub(crate) host: Shared<Host>,
 }
 
 impl fmt::Debug for Timers {

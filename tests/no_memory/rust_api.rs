@@ -100,8 +100,42 @@ fn run(nth: u64, last: u64) -> (u64, u64) {
     allocations
 }
 
+/// Builds services with closures of each kind.
+fn build(nth: u64, last: u64) -> (u64, u64) {
+    relent();
+    let seen = Seen::default();
+    refuse(nth, last);
+    for driven in [true, false] {
+        let [begin, end, slow, stuck] = [seen.clone(), seen.clone(), seen.clone(), seen.clone()];
+        let service = call(|| {
+            let builder = Service::builder().shards(2).unpinned();
+            let builder = if driven { builder.driven() } else { builder };
+            builder
+                .on_thread_start(move |_| begin.count())
+                .on_thread_stop(move |_| end.count())
+                .slow_callback(SECOND, move |_| slow.count())
+                .stuck_callback(move |_| stuck.count())
+                .build()
+        });
+        if let Some(service) = answers(service) {
+            service.stop().unwrap();
+        }
+    }
+    let made = relent();
+    assert_eq!(Arc::strong_count(&seen.alive), 1, "each closure has been dropped");
+    made
+}
+
 /// Each allocation of the scenario is refused once; then all from each on.
 pub fn for_every() {
+    for forever in [false, true] {
+        let mut nth = 0;
+        while build(nth, if forever { u64::MAX } else { nth }).1 > 0 {
+            nth += 1;
+        }
+        assert!(nth > 10, "a service takes memory: {nth}");
+        println!("Rust, services, forever {forever}: {nth} allocations, each refused");
+    }
     for forever in [false, true] {
         let mut nth = 0;
         loop {
