@@ -84,12 +84,8 @@ impl Shard {
         }
         own.counters.started.add(1);
         record.publish(Word::new(Phase::Pending, generation, offset));
-        if owner {
-            self.notice_own::<SOLE>(tick, deadline_ns, clock);
-        } else {
-            // SAFETY: the caller has claimed the port, and there is room.
-            unsafe { self.hand_over(port, clock, slot, generation, tick) };
-        }
+        // SAFETY: the caller has claimed the port, and there was room.
+        unsafe { self.tell_owner::<SOLE>(port, clock, entry, tick, deadline_ns) };
         true
     }
 
@@ -107,13 +103,27 @@ impl Shard {
         Some((deadline_ns, self.tick_ahead(deadline_ns, now_ns)?))
     }
 
-    /// The owner has armed a timer: it may have to look earlier, and at once if it has guessed wrong.
+    /// A timer has been armed: the owner may have to look earlier, and at once if it is a sole one that has
+    /// guessed wrong.
+    ///
+    /// # Safety
+    /// The calling thread has claimed the port; an owner has noted the timer, another has room in its inbox.
     #[inline(always)]
-    fn notice_own<const SOLE: bool>(&self, tick: u64, deadline_ns: u64, clock: &Clock) {
+    unsafe fn tell_owner<const SOLE: bool>(
+        &self,
+        port: &Port,
+        clock: &Clock,
+        entry: Entry,
+        tick: u64,
+        deadline_ns: u64,
+    ) {
         if SOLE {
             self.alarm.notice_guess(tick, deadline_ns, clock);
-        } else {
+        } else if port.is_owner() {
             self.alarm.notice(tick, clock);
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { self.hand_over(port, clock, entry.slot(), entry.generation(), tick) };
         }
     }
 
@@ -181,8 +191,8 @@ impl Shard {
         let Some((deadline_ns, tick)) = self.ahead::<SOLE>(clock, to) else { return false };
         let Some(offset) = kind.offset(tick) else { return false };
         let later = offset.ticks() >= word.offset().ticks() + u64::from(SOLE);
+        let entry = Entry::new(slot, generation);
         if !later {
-            let entry = Entry::new(slot, generation);
             // SAFETY: the port's thread owns the shard, or it is the producer.
             let room = unsafe {
                 if owner {
@@ -201,12 +211,8 @@ impl Shard {
         }
         record.set_low(deadline_ns);
         if !later {
-            if owner {
-                self.notice_own::<SOLE>(tick, deadline_ns, clock);
-            } else {
-                // SAFETY: the caller has claimed the port, and there is room.
-                unsafe { self.hand_over(port, clock, slot, generation, tick) };
-            }
+            // SAFETY: the caller has claimed the port, and there was room.
+            unsafe { self.tell_owner::<SOLE>(port, clock, entry, tick, deadline_ns) };
         }
         true
     }
