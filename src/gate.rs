@@ -95,7 +95,7 @@ impl Gate {
             // The light half; its partner is the heavy half in `close`. Between them, either this
             // thread sees the bit that the closer has set, or the closer sees `busy`.
             barrier::light();
-            // Acquire: pairs with the Release in `open` and `close`.
+            // Acquire: pairs with the Release in `open`.
             let bits = self.0.load(Ordering::Acquire);
             if bits == 0 {
                 return Ok(inside);
@@ -130,8 +130,8 @@ impl Gate {
 
     /// Closes the gate; the caller then settles each port. False if that bit was set already.
     pub(crate) fn close(&self, bit: u32) -> bool {
-        // AcqRel: one closer at a time wins a bit, and sees what the last one did; who is refused sees why.
-        let before = self.0.fetch_or(bit, Ordering::AcqRel);
+        // Relaxed: with the fence that follows it is ordered after the `open` of the last closer.
+        let before = self.0.fetch_or(bit, Ordering::Relaxed);
         barrier::heavy();
         before & bit == 0
     }
@@ -142,8 +142,9 @@ impl Gate {
         self.0.fetch_and(!bit, Ordering::Release);
     }
 
+    /// Relaxed: nothing comes with the answer.
     #[inline]
     pub(crate) fn is(&self, bit: u32) -> bool {
-        self.0.load(Ordering::Acquire) & bit != 0
+        self.0.load(Ordering::Relaxed) & bit != 0
     }
 }

@@ -6,7 +6,7 @@
 //! slow taker may still read them, and together they are smaller than the newest. An entry is a hint;
 //! what it means is read from the timer's word.
 
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 use crate::sys::memory::boxed;
 use crossbeam_utils::CachePadded;
 
@@ -35,8 +35,6 @@ pub(crate) struct Lane {
     top: CachePadded<AtomicU64>,
     bottom: CachePadded<AtomicU64>,
     array: AtomicPtr<Array>,
-    /// The owner is passing over the entries.
-    sweeping: AtomicBool,
 }
 
 impl Lane {
@@ -45,7 +43,6 @@ impl Lane {
             top: CachePadded::new(AtomicU64::new(0)),
             bottom: CachePadded::new(AtomicU64::new(0)),
             array: AtomicPtr::new(std::ptr::null_mut()),
-            sweeping: AtomicBool::new(false),
         }
     }
 
@@ -68,8 +65,8 @@ impl Lane {
         length > 0 && unsafe { self.sweep(&live, &*array, top, bottom) } || self.grow(array, length)
     }
 
-    /// When most entries mean nothing any more, passes over all of them once and keeps the others, in
-    /// order; takers find the lane empty meanwhile. False: there are not that many.
+    /// When most entries mean nothing any more, takes all of them out at once and puts the others back, in
+    /// order; takers find the lane empty meanwhile, or what has been put back. False: there are not that many.
     ///
     /// # Safety
     /// The calling thread owns the shard.
@@ -77,25 +74,28 @@ impl Lane {
         &self,
         live: &impl Fn(u64) -> bool,
         array: &Array,
-        top: u64,
+        mut top: u64,
         bottom: u64,
     ) -> bool {
-        let entries = top..bottom;
-        let count =
-            entries.clone().filter(|&at| live(array.at(at).load(Ordering::Relaxed))).count();
+        let means_something = |at: &u64| live(array.at(*at).load(Ordering::Relaxed));
+        let count = (top..bottom).filter(means_something).count();
         if count as u64 > (bottom - top) / 2 {
             return false;
         }
-        self.sweeping.store(true, Ordering::Release);
-        for _ in entries {
-            let Some(entry) = self.take_oldest() else { break };
+        // Relaxed: the owner has written what it takes out here. A taker that comes too late finds `top` moved.
+        while let Err(now) =
+            self.top.compare_exchange(top, bottom, Ordering::Relaxed, Ordering::Acquire)
+        {
+            // Acquire: as in `reserve`.
+            top = now;
+        }
+        for at in top..bottom {
+            let entry = array.at(at).load(Ordering::Relaxed);
             if live(entry) {
-                // SAFETY: the caller is the owner, and a place has just become free.
+                // SAFETY: the caller is the owner. The place is free: no more has been put back than read.
                 unsafe { self.push(entry) };
             }
         }
-        // Release: pairs with the Acquire in `take`: who finds the sweep over finds the order restored.
-        self.sweeping.store(false, Ordering::Release);
         true
     }
 
@@ -132,13 +132,8 @@ impl Lane {
 
     /// Takes the oldest entry. Any thread.
     pub(crate) fn take(&self) -> Option<u64> {
-        // Acquire: pairs with the Release in `sweep`.
-        if self.sweeping.load(Ordering::Acquire) { None } else { self.take_oldest() }
-    }
-
-    fn take_oldest(&self) -> Option<u64> {
-        // Acquire: pairs with the Release of the last taker.
-        let mut top = self.top.load(Ordering::Acquire);
+        // Relaxed, here and below: what it names is published by `bottom`, and an old value fails the exchange.
+        let mut top = self.top.load(Ordering::Relaxed);
         loop {
             // Acquire: pairs with the Release in `push`.
             let bottom = self.bottom.load(Ordering::Acquire);
@@ -150,9 +145,9 @@ impl Lane {
             // SAFETY: there is an entry, so there is an array; it lives as long as the lane.
             let array = unsafe { &*self.array.load(Ordering::Acquire) };
             let entry = array.at(top).load(Ordering::Relaxed);
-            // AcqRel: the winner alone has the entry; Release tells the owner, which may now write over
-            // its place, that it has been read. If `top` is still the same, the place was not written over.
-            match self.top.compare_exchange(top, top + 1, Ordering::AcqRel, Ordering::Acquire) {
+            // Release: tells the owner, which may now write over the place, that it has been read. The winner
+            // alone has the entry: if `top` is still the same, the place was not written over.
+            match self.top.compare_exchange(top, top + 1, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Some(entry),
                 Err(now) => top = now,
             }

@@ -130,12 +130,12 @@ impl Record {
 
     /// Moves the word if it still is `seen`.
     ///
-    /// AcqRel: Release hands what this thread wrote to whoever reads the new word; Acquire makes the
-    /// winner see all that was written before the old one. Both partners are `word` and `swap`.
+    /// Release: hands what this thread wrote to whoever reads the new word. What was written before the old one the
+    /// caller has seen when it read that, by `word`, or here when it failed (Acquire).
     #[inline]
     pub(crate) fn swap(&self, seen: Word, new: Word) -> Result<(), Word> {
         self.word
-            .compare_exchange(seen.bits(), new.bits(), Ordering::AcqRel, Ordering::Acquire)
+            .compare_exchange(seen.bits(), new.bits(), Ordering::Release, Ordering::Acquire)
             .map(drop)
             .map_err(Word::from_bits)
     }

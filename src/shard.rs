@@ -167,12 +167,13 @@ impl Shard {
 
     /// Each port that was ever made.
     pub(crate) fn ports(&self) -> impl Iterator<Item = &Port> {
-        // Acquire: pairs with the Release in `claim_port`.
+        // Acquire: pairs with the Release in `claim_port`, of this port and, as each is put before the last by an
+        // exchange, of all behind it.
         let mut next = self.ports.load(Ordering::Acquire);
         std::iter::from_fn(move || {
             // SAFETY: ports live as long as the shard.
             let port = unsafe { next.as_ref() }?;
-            next = port.next.load(Ordering::Acquire);
+            next = port.next.load(Ordering::Relaxed);
             Some(port)
         })
     }

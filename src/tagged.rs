@@ -38,7 +38,7 @@ impl TaggedStack {
 
     /// Takes the top element. `link_of` finds an element's link field.
     pub(crate) fn pop<'a>(&self, link_of: impl Fn(u32) -> &'a AtomicU32) -> Option<u32> {
-        // Acquire, here and in the loop: pairs with the Release in `push`.
+        // Acquire, here and where the exchange fails: pairs with the Release in `push`.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
             let index = head as u32;
@@ -46,10 +46,11 @@ impl TaggedStack {
                 return None;
             }
             let next = link_of(index).load(Ordering::Relaxed);
+            // Relaxed: it takes what was seen above.
             match self.head.compare_exchange_weak(
                 head,
                 retagged(head, next),
-                Ordering::Acquire,
+                Ordering::Relaxed,
                 Ordering::Acquire,
             ) {
                 Ok(_) => return Some(index),

@@ -117,3 +117,64 @@ fn cancel_makes_room_at_once() {
         threads::leave(true);
     });
 }
+
+/// One thread starts with room that it has, while another, which has none, takes that away: one of them gets it.
+fn start_vs_collect(dress: fn(Spec) -> Spec) {
+    let service = Service::new(2);
+    let seen = Seen::new();
+    service.begin(&once(9, &seen));
+    let (other, theirs) = (service.clone(), seen.clone());
+    let collector = thread(move || other.try_start(&once(9, &theirs)).is_ok());
+    let mine = service.try_start(&dress(once(9, &seen))).is_ok();
+    assert_ne!(mine, collector.join().unwrap());
+    assert_eq!(service.quiet().pending, 2);
+    threads::leave(true);
+}
+
+/// A thread starts by the short way with room that it has, while another, which has none, takes that away: one of
+/// them gets it.
+#[test]
+fn plain_start_vs_collect() {
+    explore("plain_start_vs_collect", Some(3), || start_vs_collect(|spec| spec));
+}
+
+/// The same for a start that goes the long way.
+#[test]
+fn slow_start_vs_collect() {
+    explore("slow_start_vs_collect", Some(3), || start_vs_collect(|spec| every(9, spec)));
+}
+
+/// A thread ends while another takes the room that it has left over: it is had once.
+#[test]
+fn thread_end_vs_collect() {
+    explore("thread_end_vs_collect", Some(3), || {
+        let service = Service::new(2);
+        let seen = Seen::new();
+        let (other, theirs) = (service.clone(), seen.clone());
+        let ending = mortal(move || other.begin(&once(9, &theirs)));
+        let mine = service.try_start(&once(9, &seen)).is_ok();
+        ending.join().unwrap();
+        let late = service.try_start(&once(9, &seen)).is_ok();
+        assert!(mine != late);
+        assert_eq!(service.try_start(&once(9, &seen)), Err(Error::Full));
+        assert_eq!(service.quiet().pending, 2);
+        threads::leave(true);
+    });
+}
+
+/// What most lived at once is not forgotten when somebody reads it meanwhile.
+#[test]
+fn high_water_vs_read() {
+    explore_with_upkeep("high_water_vs_read", Some(3), || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        service.begin(&once(9, &seen));
+        let other = service.clone();
+        let reader = thread(move || other.shards()[0].high_water());
+        let timer = service.begin(&once(9, &seen));
+        assert_eq!(service.end(timer), Outcome::Done);
+        assert!(reader.join().unwrap() <= 2);
+        assert_eq!(service.quiet().high_water, 2);
+        threads::leave(true);
+    });
+}

@@ -120,3 +120,90 @@ fn shard_fd_made_vs_start() {
         threads::leave(true);
     });
 }
+
+/// The same for a start from outside while the clock moves, and nobody polls.
+#[test]
+fn shard_fd_start_vs_advance() {
+    explore("shard_fd_start_vs_advance", Some(3), || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        let fd = service.fd(0).unwrap();
+        let other = service.clone();
+        let mover = thread(move || other.forward(5));
+        service.begin(&once(5, &seen));
+        mover.join().unwrap();
+        assert!(readable(fd));
+        assert_eq!((service.turn0(), service.quiet().pending), (1, 0));
+        assert!(!readable(fd));
+        threads::leave(true);
+    });
+}
+
+/// Two events wait and two threads take: after that the queue's descriptor is not readable.
+#[test]
+fn queue_fd_take_vs_take() {
+    explore("queue_fd_take_vs_take", Some(3), || {
+        let service = Service::new(4);
+        let queue = Queue::new(&service);
+        let fd = queue.descriptor();
+        let seen = Seen::new();
+        for tick in [1, 2] {
+            service.begin(&queue.spec(once(tick, &seen)));
+        }
+        service.forward(2);
+        service.turn0();
+        assert!(readable(fd));
+        let taker = thread(move || queue.take().is_some());
+        let mine = queue.take().is_some();
+        assert!(taker.join().unwrap() && mine);
+        assert!(!readable(fd));
+        assert_eq!(service.quiet().pending, 0);
+        queue.free();
+        threads::leave(true);
+    });
+}
+
+/// An event is taken while the queue's descriptor is made: it is not readable then.
+#[test]
+fn queue_fd_made_vs_take() {
+    explore("queue_fd_made_vs_take", Some(3), || {
+        let service = Service::new(4);
+        let queue = Queue::new(&service);
+        let seen = Seen::new();
+        service.begin(&queue.spec(once(1, &seen)));
+        service.forward(1);
+        service.turn0();
+        let taker = thread(move || queue.take().is_some());
+        let fd = queue.descriptor();
+        assert!(taker.join().unwrap());
+        assert!(!readable(fd));
+        assert_eq!(service.quiet().pending, 0);
+        queue.free();
+        threads::leave(true);
+    });
+}
+
+/// A thread that has looked when the next poll is wanted makes the queue's descriptor before that poll is over.
+#[test]
+fn queue_fd_made_within_a_poll() {
+    explore("queue_fd_made_within_a_poll", Some(3), || {
+        let service = Service::new(4);
+        let queue = Queue::new(&service);
+        let seen = Seen::new();
+        service.begin(&queue.spec(once(1, &seen)));
+        service.forward(1);
+        let other = service.clone();
+        let maker = thread(move || {
+            other.next(0).unwrap();
+            queue.descriptor()
+        });
+        service.turn0();
+        let fd = maker.join().unwrap();
+        assert!(readable(fd));
+        assert!(queue.take().is_some());
+        assert!(!readable(fd));
+        assert_eq!(service.quiet().pending, 0);
+        queue.free();
+        threads::leave(true);
+    });
+}

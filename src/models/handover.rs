@@ -361,3 +361,26 @@ fn advance_vs_advance() {
         threads::leave(true);
     });
 }
+
+/// The same where the one that is cancelled was started elsewhere, too: its end is not counted without its start.
+#[test]
+fn clear_vs_start_and_cancel() {
+    explore_with_upkeep("clear_vs_start_and_cancel", Some(2), || {
+        let service = Service::new(4);
+        let seen = [Seen::new(), Seen::new()];
+        service.begin(&once(7, &seen[0]));
+        service.turn0();
+        let (other, theirs) = (service.clone(), seen[1].clone());
+        let canceller = thread(move || {
+            let timer = other.begin(&once(7, &theirs));
+            assert_eq!(other.end(timer), Outcome::Done);
+        });
+        service.turn0();
+        canceller.join().unwrap();
+        service.forward(7);
+        service.turn0();
+        assert_eq!((seen[0].fired(), seen[1].fired()), (1, 0));
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}

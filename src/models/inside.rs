@@ -222,3 +222,54 @@ fn cancel_wait_circle() {
         threads::leave(true);
     });
 }
+
+/// `cancel_wait` of a timer that another thread cancels: when it returns the drop has run, whoever ran it.
+#[test]
+fn cancel_wait_vs_cancel() {
+    explore("cancel_wait_vs_cancel", Some(3), || {
+        let service = Service::new(4);
+        let host = Host::new(&service);
+        let spec = Spec { drop: Some(plain_drop), ..host.spec(plain, 1) };
+        let timer = service.begin(&spec);
+        let other = service.clone();
+        let canceller = thread(move || other.end(timer));
+        let outcome = service.cancel_wait(timer).unwrap();
+        assert_eq!((host.read(), host.seen.dropped()), (1, 1), "{outcome:?}");
+        let done = [outcome, canceller.join().unwrap()].map(|outcome| outcome == Outcome::Done);
+        assert_ne!(done[0], done[1]);
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// The service is stopped while a callback runs, and its timer cancelled: `cancel_wait`, also if it is refused, returns
+/// only when a callback that was running is over.
+#[test]
+fn cancel_wait_vs_stop_and_callback() {
+    explore("cancel_wait_vs_stop_and_callback", Some(2), || {
+        let service = Service::new(4);
+        let host = Host::new(&service);
+        let timer = service.begin(&host.spec(plain, 1));
+        service.forward(1);
+        let other = service.clone();
+        let poller = thread(move || other.poll(0, 0));
+        let other = service.clone();
+        let stopper = thread(move || other.stop(&mut |_, _, _| {}).unwrap());
+        let begun = host.seen.fired() == 1;
+        let outcome = service.cancel_wait(timer);
+        if begun || outcome.is_ok() {
+            assert_eq!(host.read(), host.seen.fired());
+        }
+        let returned = stopper.join().unwrap() as u32;
+        poller.join().unwrap().ok();
+        let fired = host.seen.fired();
+        assert_eq!(host.read(), fired);
+        match outcome {
+            Ok(Outcome::Done) => assert_eq!(fired + returned, 0),
+            Ok(_) => assert_eq!((fired, returned), (1, 0)),
+            Err(error) => assert_eq!((error, fired + returned), (Error::Stopped, 1)),
+        }
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}

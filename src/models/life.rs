@@ -220,3 +220,66 @@ fn poll_vs_poll() {
         threads::leave(true);
     });
 }
+
+/// The same for a timer that is started and cancelled by the short way.
+#[test]
+fn stop_vs_plain_cancel() {
+    explore("stop_vs_plain_cancel", Some(3), || {
+        let service = Service::new(4);
+        let seen = [Seen::new(), Seen::new()];
+        let (other, theirs) = (service.clone(), seen.clone());
+        let canceller = thread(move || {
+            let first = other.try_start(&once(9, &theirs[0]));
+            let second = other.try_start(&once(9, &theirs[1]));
+            let cancelled = first.ok().is_some_and(|timer| other.cancel(timer).is_ok());
+            u64::from(first.is_ok()) + u64::from(second.is_ok()) - u64::from(cancelled)
+        });
+        let returned = service.halt();
+        assert_eq!(canceller.join().unwrap(), returned);
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// The service is stopped while a start looks for room: the gate stays shut, and what was started is handed back.
+#[test]
+fn stop_vs_search_for_room() {
+    explore("stop_vs_search_for_room", Some(3), || {
+        let service = Service::new(1);
+        let seen = Seen::new();
+        service.begin(&once(9, &seen));
+        let (other, theirs) = (service.clone(), seen.clone());
+        let starter = thread(move || other.try_start(&once(9, &theirs)));
+        assert_eq!(service.halt(), 1);
+        let refused = starter.join().unwrap();
+        assert!(matches!(refused, Err(Error::Full | Error::Stopped)), "{refused:?}");
+        assert!(service.shards()[0].gate.is(crate::gate::STOPPED));
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// Two threads attach, work on the wheel, and detach: what the first has done there the second finds.
+#[test]
+fn attach_vs_attach() {
+    explore("attach_vs_attach", Some(3), || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        let own = |service: &Service, seen: &Arc<Seen>| {
+            if service.attach(0, false).is_err() {
+                return 0;
+            }
+            service.begin(&once(9, seen));
+            service.detach(0).unwrap();
+            1
+        };
+        let (other, theirs) = (service.clone(), seen.clone());
+        let owner = thread(move || own(&other, &theirs));
+        let mine = own(&service, &seen);
+        let started = mine + owner.join().unwrap();
+        service.forward(9);
+        assert_eq!((service.turn0(), seen.fired()), (started, started as u32));
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}

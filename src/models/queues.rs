@@ -66,6 +66,30 @@ fn lane_take_vs_sweep() {
     });
 }
 
+/// What the owner keeps as it passes over its lane stays in order, also for a thread that takes meanwhile.
+#[test]
+fn lane_sweep_keeps_order() {
+    explore("lane_sweep_keeps_order", Some(3), || {
+        let lane = Arc::new(Lane::new());
+        let push = |entry: u64, live: fn(u64) -> bool| {
+            // SAFETY: this thread stands for the owner.
+            unsafe {
+                assert!(lane.reserve(live));
+                lane.push(entry);
+            }
+        };
+        (1..=4).for_each(|entry| push(entry, |_| true));
+        let theirs = lane.clone();
+        let taker = thread(move || [theirs.take(), theirs.take()]);
+        push(5, |entry| entry % 2 == 1);
+        let taken = taker.join().unwrap();
+        let rest = std::iter::from_fn(|| lane.take());
+        let all: Vec<u64> = taken.into_iter().flatten().chain(rest).collect();
+        let odd: Vec<u64> = all.into_iter().filter(|entry| entry % 2 == 1).collect();
+        assert_eq!(odd, [1, 3, 5]);
+    });
+}
+
 #[derive(Clone, Copy)]
 pub(crate) struct Queue(*const QueueInner);
 

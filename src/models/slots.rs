@@ -358,3 +358,24 @@ fn remaining_vs_note_reuse() {
         threads::leave(true);
     });
 }
+
+/// A thread ends while another begins to use the shard, perhaps by the port that is left: what was written there is
+/// seen.
+#[test]
+fn port_handed_on() {
+    explore("port_handed_on", Some(3), || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        let (other, theirs) = (service.clone(), seen.clone());
+        let ending = mortal(move || {
+            let timer = other.begin(&once(1, &theirs));
+            assert_eq!(other.end(timer), Outcome::Done);
+        });
+        service.begin(&once(1, &seen));
+        ending.join().unwrap();
+        service.forward(1);
+        assert_eq!((service.turn0(), seen.fired()), (1, 1));
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}

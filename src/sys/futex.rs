@@ -177,14 +177,17 @@ mod tests {
 #[cfg(all(test, loom, not(shuttle)))]
 mod models {
     use super::*;
+    use crate::models::explore;
     use loom::sync::Arc;
+    use loom::thread;
 
+    /// Who sleeps until a reason is there gets up when it is.
     #[test]
     fn wait_word_loses_no_bump() {
-        loom::model(|| {
+        explore("wait_word_loses_no_bump", None, || {
             let shared = Arc::new((WaitWord::new(), AtomicU32::new(0)));
             let theirs = shared.clone();
-            let waker = loom::thread::spawn(move || {
+            let waker = thread::spawn(move || {
                 theirs.1.store(1, Ordering::Relaxed);
                 theirs.0.bump_and_wake_all();
             });
@@ -197,6 +200,32 @@ mod models {
                 shared.0.wait(seen, Some(1));
             }
             waker.join().unwrap();
+        });
+    }
+
+    /// The same where two give a reason at once.
+    #[test]
+    fn wait_word_loses_no_bump_of_two() {
+        explore("wait_word_loses_no_bump_of_two", None, || {
+            let reasons = [(); 2].map(|()| AtomicU32::new(0));
+            let shared = Arc::new((WaitWord::new(), reasons));
+            let wakers = [0, 1].map(|nth| {
+                let theirs = shared.clone();
+                thread::spawn(move || {
+                    theirs.1[nth].store(1, Ordering::Relaxed);
+                    theirs.0.bump_and_wake_all();
+                })
+            });
+            loop {
+                let seen = shared.0.load();
+                if shared.1.iter().all(|reason| reason.load(Ordering::Relaxed) == 1) {
+                    break;
+                }
+                shared.0.wait(seen, None);
+            }
+            for waker in wakers {
+                waker.join().unwrap();
+            }
         });
     }
 }

@@ -305,13 +305,6 @@ pub(crate) const CHANGES: &[Change] = &[
         instead: "false",
     },
     Change {
-        name: "takes_during_a_sweep",
-        what: "a taker takes while the owner passes over the lane",
-        file: "src/lane.rs",
-        text: "if self.sweeping.load(Ordering::Acquire) { None } else { self.take_oldest() }",
-        instead: "self.take_oldest()",
-    },
-    Change {
         name: "note_reused_at_once",
         what: "a note is used again while the owner may rely on it",
         file: "src/extra.rs",

@@ -154,7 +154,8 @@ impl Matrix {
             self.finds(&killer, candidate).then_some(killer)
         };
         self.sieve(&mut left, &mut table, &recorded);
-        for limits in SEARCH {
+        let depth = std::env::var("SHARDWHEEL_DEPTH").map_or(3, |depth| depth.parse().unwrap());
+        for limits in SEARCH.into_iter().take(depth) {
             self.sieve(&mut left, &mut table, &|candidate| self.search(candidate, limits));
         }
         let unknown = left.iter().filter(|one| spared::reason(&one.mutant).is_none());

@@ -37,7 +37,7 @@ pub(crate) struct Limits {
 }
 
 /// A mutant that goes in circles is given up then.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The names of all models.
 pub(crate) fn models(program: &Path) -> Vec<String> {
