@@ -139,7 +139,8 @@ impl<T: Zeroed> Arena<T> {
             let (segment, shifted) = Self::place(first);
             let left = (2 * Self::length(segment) - shifted).min((end - first) as usize);
             from = first + left as u32;
-            let base = self.segments[segment].load(Ordering::Acquire);
+            // Relaxed: the segment was made before the caller came by the elements.
+            let base = self.segments[segment].load(Ordering::Relaxed);
             let Some((skipped, count, pages)) = whole_pages(base.wrapping_add(shifted), left)
             else {
                 continue;

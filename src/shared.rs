@@ -5,17 +5,22 @@
 //! one more for all the strong ones together. Whoever takes `strong` to 0 drops the value, whoever
 //! takes `weak` to 0 frees the memory. Counts do not come near their limits: each is a reference somewhere
 //! in memory.
+//!
+//! The counts come by `super`, because `models::references` takes this file in once more, with loom's: all models hold
+//! references, and would explore little else if those were modelled everywhere.
 
+use super::sync::counts::{AtomicU64, Ordering, fence};
+use crate::sync::Life;
 use crate::sys::memory::boxed;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 struct Inner<T> {
-    strong: AtomicUsize,
-    weak: AtomicUsize,
+    strong: AtomicU64,
+    weak: AtomicU64,
     value: MaybeUninit<T>,
+    life: Life,
 }
 
 /// Keeps the value.
@@ -36,8 +41,9 @@ unsafe impl<T: Send + Sync> Sync for WeakShared<T> {}
 impl<T> Shared<T> {
     /// A value that may keep a weak reference to itself. `None`: no memory.
     pub(crate) fn new_cyclic(make: impl FnOnce(&WeakShared<T>) -> T) -> Option<Shared<T>> {
-        let (strong, weak) = (AtomicUsize::new(0), AtomicUsize::new(1));
-        let inner = boxed(Inner { strong, weak, value: MaybeUninit::uninit() })?;
+        let (strong, weak) = (AtomicU64::new(0), AtomicU64::new(1));
+        let (value, life) = (MaybeUninit::uninit(), Life::default());
+        let inner = boxed(Inner { strong, weak, value, life })?;
         let inner = NonNull::from(Box::leak(inner));
         // The one weak reference of all the strong ones. Should `make` panic it frees the memory.
         let weak = WeakShared(inner);
@@ -96,20 +102,28 @@ impl<T> WeakShared<T> {
     /// A strong reference, if the value is there.
     pub(crate) fn upgrade(&self) -> Option<Shared<T>> {
         let strong = &self.inner().strong;
-        // Acquire: pairs with the Release in `new_cyclic`.
-        strong
-            .fetch_update(Ordering::Acquire, Ordering::Relaxed, |count| {
-                (count != 0).then_some(count + 1)
-            })
-            .ok()
-            .map(|_| Shared(self.0))
+        let mut count = strong.load(Ordering::Relaxed);
+        while count != 0 {
+            // Acquire: pairs with the Release in `new_cyclic`.
+            match strong.compare_exchange_weak(
+                count,
+                count + 1,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Some(Shared(self.0)),
+                Err(now) => count = now,
+            }
+        }
+        None
     }
 
     /// A reference to a value that is not there.
     #[cfg(all(loom, test))]
     pub(crate) fn to_nothing() -> WeakShared<T> {
-        let (strong, weak) = (AtomicUsize::new(0), AtomicUsize::new(1));
-        let inner = boxed(Inner { strong, weak, value: MaybeUninit::uninit() });
+        let (strong, weak) = (AtomicU64::new(0), AtomicU64::new(1));
+        let (value, life) = (MaybeUninit::uninit(), Life::default());
+        let inner = boxed(Inner { strong, weak, value, life });
         WeakShared(NonNull::from(Box::leak(inner.expect("memory"))))
     }
 
@@ -133,6 +147,7 @@ impl<T> Clone for WeakShared<T> {
 
 impl<T> Drop for WeakShared<T> {
     fn drop(&mut self) {
+        self.inner().life.used();
         // Release: pairs with the fence below.
         if self.inner().weak.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);

@@ -25,6 +25,11 @@ pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
 };
 
+/// For `shared`, which models explore apart.
+pub(crate) mod counts {
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+}
+
 /// One that some threads store to and others swap, without waiting for each other (see `model`).
 #[cfg(any(not(loom), shuttle))]
 pub(crate) type SwappedU64 = AtomicU64;

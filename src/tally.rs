@@ -168,7 +168,7 @@ impl Tally {
     #[inline]
     pub(crate) fn callback_begins(&self) -> u64 {
         let now_ns = monotonic_ns();
-        // Release: pairs with the Acquire in `stuck_since`, for the timer that was noted before.
+        // Release: pairs with the Acquire in `running_since`, for the timer that was noted before.
         self.since.0.store(now_ns, Ordering::Release);
         now_ns
     }
@@ -177,7 +177,7 @@ impl Tally {
     #[inline]
     pub(crate) fn callback_ends(&self, began_ns: u64, weight: u64) -> u64 {
         self.since.set(0);
-        // Release: pairs with the Acquire fence in `running_for`: who sees the next callback's timer sees that this
+        // Release: pairs with the Acquire fence in `running_since`: who sees the next callback's timer sees that this
         // one is over.
         fence(Ordering::Release);
         let elapsed_ns = monotonic_ns().saturating_sub(began_ns);

@@ -28,8 +28,8 @@ impl Engine {
     pub fn trim(&self) -> Result<(), Error> {
         self.alive()?;
         for shard in self.shards() {
-            // Release: pairs with the Acquire in `tidy`, for no more than good order.
-            shard.trim_wanted.store(true, Ordering::Release);
+            // Relaxed, here and in `tidy`: nothing comes with it.
+            shard.trim_wanted.store(true, Ordering::Relaxed);
             shard.alarm.ring(Woken::Other);
         }
         self.shards().iter().try_for_each(|shard| shard.slab.trim().ok_or(Error::NoMemory))

@@ -302,3 +302,29 @@ pub(crate) fn work(engine: &Engine, index: u32, cpu: Option<u32>) {
     set.set_turning(engine, 0);
     port.own.owner.store(false, Ordering::Relaxed);
 }
+
+#[cfg(all(test, loom, not(shuttle)))]
+mod models {
+    use super::*;
+    use crate::models::explore_with_upkeep;
+    use std::sync::Arc;
+
+    /// Two threads say how they began: whoever waits for both hears it if one of them could not.
+    #[test]
+    fn reports_tell_vs_hear() {
+        explore_with_upkeep("reports_tell_vs_hear", None, || {
+            let reports = Arc::new(Reports::new());
+            let tell = |ready: fn() -> io::Result<()>| {
+                let reports = reports.clone();
+                loom::thread::spawn(move || reports.tell(ready()))
+            };
+            let threads =
+                [tell(|| Ok(())), tell(|| Err(io::Error::from_raw_os_error(libc::EAGAIN)))];
+            let heard = reports.hear(2);
+            assert_eq!(heard.unwrap_err().raw_os_error(), Some(libc::EAGAIN));
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        });
+    }
+}

@@ -273,3 +273,32 @@ fn cancel_wait_vs_stop_and_callback() {
         threads::leave(true);
     });
 }
+
+unsafe extern "C-unwind" fn drop_that_cancels(ctx: *mut c_void) {
+    // SAFETY: as in `again`.
+    let host = unsafe { &*ctx.cast::<Host>() };
+    host.seen.dropped.fetch_add(1, Ordering::Relaxed);
+    let timer = host.timer.load(Ordering::Relaxed);
+    assert_eq!(host.service.end(timer), Outcome::NotFound);
+    assert_eq!(host.service.move_to(timer, 5), Outcome::NotFound);
+}
+
+/// Whoever runs a timer's drop, a cancel and a reset in there find that it has ended.
+#[test]
+fn drop_finds_its_timer_ended() {
+    explore("drop_finds_its_timer_ended", Some(3), || {
+        let service = Service::new(4);
+        let host = Host::new(&service);
+        let spec = Spec { drop: Some(drop_that_cancels), ..host.spec(plain, 1) };
+        let timer = service.begin(&spec);
+        host.timer.store(timer, Ordering::Relaxed);
+        service.forward(1);
+        let other = service.clone();
+        let canceller = thread(move || other.end(timer));
+        service.turn0();
+        let won = u32::from(canceller.join().unwrap() == Outcome::Done);
+        assert_eq!((won + host.seen.fired(), host.seen.dropped()), (1, 1));
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}

@@ -31,7 +31,9 @@ mod fire;
 mod handover;
 mod inside;
 mod life;
+mod looks;
 mod queues;
+mod references;
 mod slots;
 
 use crate::config::{ClockKind, Config, Mode};
@@ -76,6 +78,7 @@ fn explore_all(name: &'static str, bound: Option<usize>, upkeep: bool, body: fn(
     let runs = report.runs.clone();
     let run = move || {
         runs.fetch_add(1, Ordering::Relaxed);
+        crate::sync::model::begin();
         spawn_with(body).join().unwrap();
     };
     if std::env::var_os("LOOM_LOG").is_some() {

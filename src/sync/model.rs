@@ -12,6 +12,9 @@
 //! A load by the one thread that has written so far, which can only bring what it wrote last, is answered
 //! from here, after the mark: that keeps the interleavings fewer and changes none.
 //!
+//! Nor does loom reverse two fences, though which SeqCst fence comes first decides what may be read after it. So
+//! all of them notify one mark.
+//!
 //! And loom lets a thread's store pass before another thread's swap that has read an earlier store of the
 //! same thread, as if something could stand between a swap and what it read (its issue 282). Where that can
 //! happen (`SwappedU64`) a store looks at the swap first, without learning anything else from it.
@@ -32,6 +35,11 @@ std::thread_local! {
 }
 
 type Mark = Rc<Condvar>;
+
+std::thread_local! {
+    /// The mark of the fences of this interleaving.
+    static FENCES: RefCell<Option<Mark>> = const { RefCell::new(None) };
+}
 
 /// What is kept beside an atomic.
 struct Beside<V> {
@@ -121,9 +129,19 @@ impl<V: Copy> Beside<V> {
 /// Loom's fence.
 #[track_caller]
 pub(crate) fn fence(order: Ordering) {
-    if !is(Location::caller(), "dropped") {
-        raw::fence(order);
+    if is(Location::caller(), "dropped") {
+        return;
     }
+    if order == Ordering::SeqCst {
+        let mark = FENCES.with_borrow(Clone::clone);
+        mark.inspect(|mark| mark.notify_all());
+    }
+    raw::fence(order);
+}
+
+/// An interleaving begins.
+pub(crate) fn begin() {
+    FENCES.set(Some(Mark::new(Condvar::new())));
 }
 
 macro_rules! wrap {
@@ -284,6 +302,7 @@ count!(
 count!(
     AtomicU64, u64:
     fetch_add u64::wrapping_add,
+    fetch_sub u64::wrapping_sub,
     fetch_max u64::max,
     fetch_min u64::min
 );
@@ -298,13 +317,14 @@ impl<T> Default for AtomicPtr<T> {
 #[cfg(test)]
 mod models {
     use super::*;
+    use crate::models::explore;
     use std::collections::HashSet;
-    use std::sync::{Arc, Mutex};
+    use std::sync::{Arc, LazyLock, Mutex};
 
     /// What a swap has read is followed by the swap.
     #[test]
     fn a_store_comes_after_the_swap_that_read_the_last() {
-        loom::model(|| {
+        explore("a_store_comes_after_the_swap_that_read_the_last", None, || {
             let shared = Arc::new(SwappedU64::new(0));
             let theirs = shared.clone();
             let other = loom::thread::spawn(move || {
@@ -323,9 +343,8 @@ mod models {
     /// Loom alone explores this in one order; with marks both are seen.
     #[test]
     fn a_load_hides_no_other() {
-        let outcomes = Arc::new(Mutex::new(HashSet::new()));
-        let all = outcomes.clone();
-        loom::model(move || {
+        static OUTCOMES: LazyLock<Mutex<HashSet<bool>>> = LazyLock::new(Mutex::default);
+        explore("a_load_hides_no_other", None, || {
             let shared = Arc::new(AtomicBool::new(false));
             let theirs = shared.clone();
             let other = loom::thread::spawn(move || {
@@ -334,8 +353,8 @@ mod models {
             });
             let seen = shared.load(Ordering::Relaxed);
             other.join().unwrap();
-            all.lock().unwrap().insert(seen);
+            OUTCOMES.lock().unwrap().insert(seen);
         });
-        assert_eq!(outcomes.lock().unwrap().len(), 2);
+        assert_eq!(OUTCOMES.lock().unwrap().len(), 2);
     }
 }

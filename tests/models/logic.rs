@@ -298,11 +298,14 @@ pub(crate) const CHANGES: &[Change] = &[
         instead: "shard.anything_waits()",
     },
     Change {
-        name: "circle_not_seen",
-        what: "a wait that closes a circle is begun",
+        name: "circle_not_followed",
+        what: "a wait looks at the next shard alone, not along the chain",
         file: "src/wait.rs",
-        text: "shard.index == from.index",
-        instead: "false",
+        text: "match shard.waits_for.load(Ordering::Relaxed) {
+                0 => return Ok(waits),
+                next => awaited = Handle::unpack(next),
+            }",
+        instead: "return Ok(waits);",
     },
     Change {
         name: "note_reused_at_once",

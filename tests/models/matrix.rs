@@ -11,11 +11,13 @@ use std::path::PathBuf;
 
 /// How far all models are run on the code as it is, to see what they come to.
 const SURVEY: Limits = Limits { bound: Some(1), most: Some(200) };
-/// How far a mutant is looked for: most are found at once.
-const SEARCH: [Limits; 3] = [
-    Limits { bound: Some(1), most: Some(500) },
-    Limits { bound: Some(2), most: Some(2_000) },
-    Limits { bound: Some(3), most: Some(20_000) },
+/// How far a mutant is looked for, and whether only where `LIKELY` says: most are found at once.
+const SEARCH: [(Limits, bool); 5] = [
+    (Limits { bound: Some(1), most: Some(500) }, true),
+    (Limits { bound: Some(2), most: Some(5_000) }, true),
+    (Limits { bound: Some(3), most: Some(30_000) }, true),
+    (Limits { bound: Some(1), most: Some(500) }, false),
+    (Limits { bound: Some(2), most: Some(2_000) }, false),
 ];
 
 /// Where to look first for mutants of a file: models with this in their name.
@@ -25,15 +27,22 @@ const LIKELY: &[(&str, &[&str])] = &[
     ("arm", &["handover::", "fire::"]),
     ("attach", &["life::", "queue_free"]),
     ("cancel", &["fire::", "inside::", "life::"]),
+    ("capacity", &["capacity::", "clear_", "port_"]),
     ("clock", &["advance"]),
-    ("engine", &["queue_free", "advance"]),
+    ("engine", &["advance"]),
+    ("operations", &["advance", "circle"]),
+    ("sys/barrier", &["stop_vs_plain"]),
+    ("sys/futex", &["wait_word", "inside::"]),
     ("extra", &["note"]),
     ("fire", &["fire::", "inside::", "queue_"]),
     ("gate", &["life::", "capacity::", "queue_free"]),
-    ("inbox", &["inbox"]),
+    ("inbox", &["inbox", "reset_earlier"]),
+    ("inbox/purge", &["inbox"]),
     ("lane", &["lane"]),
-    ("port", &["capacity::", "port_", "clear_"]),
+    ("port", &["capacity::", "port_", "clear_", "handed_on"]),
     ("queue", &["queue"]),
+    ("queues", &["queue_"]),
+    ("shared", &["references"]),
     ("record", &["fire::", "inside::", "life::"]),
     ("reset", &["reset", "remaining"]),
     ("shard", &["capacity::", "life::", "poll_", "handover::", "port_"]),
@@ -125,7 +134,8 @@ impl Matrix {
             .collect();
         let work = |candidate: &Candidate| match table.mutants.get(&candidate.mutant) {
             None => Some(format!("not in the table: {}", candidate.mutant)),
-            Some(None) => None,
+            Some(None) if spared::reason(&candidate.mutant).is_some() => None,
+            Some(None) => Some(format!("neither found nor spared: {}", candidate.mutant)),
             Some(Some(killer)) if self.finds(killer, candidate) => None,
             Some(Some(killer)) => {
                 Some(format!("{} does not find {}", killer.model, candidate.mutant))
@@ -154,9 +164,9 @@ impl Matrix {
             self.finds(&killer, candidate).then_some(killer)
         };
         self.sieve(&mut left, &mut table, &recorded);
-        let depth = std::env::var("SHARDWHEEL_DEPTH").map_or(3, |depth| depth.parse().unwrap());
-        for limits in SEARCH.into_iter().take(depth) {
-            self.sieve(&mut left, &mut table, &|candidate| self.search(candidate, limits));
+        for (limits, likely) in SEARCH {
+            let look = |candidate: &&Candidate| self.search(candidate, limits, likely);
+            self.sieve(&mut left, &mut table, &look);
         }
         let unknown = left.iter().filter(|one| spared::reason(&one.mutant).is_none());
         let unknown = unknown.map(|one| format!("found by nobody: {}", one.mutant));
@@ -228,9 +238,9 @@ impl Matrix {
     }
 
     /// Puts a mutant to each model that comes to it.
-    fn search(&self, candidate: &Candidate, limits: Limits) -> Option<Killer> {
-        let asked = |name: &str| std::env::var_os(name).is_some();
-        if spared::reason(&candidate.mutant).is_some() && !asked("SHARDWHEEL_SPARED") {
+    fn search(&self, candidate: &Candidate, limits: Limits, only_likely: bool) -> Option<Killer> {
+        let spared = std::env::var_os("SHARDWHEEL_SPARED").is_none();
+        if spared && spared::reason(&candidate.mutant).is_some() {
             return None;
         }
         let file = &candidate.mutant.file;
@@ -239,7 +249,7 @@ impl Matrix {
         let likely = |model: &String| likely.iter().any(|part| model.contains(part));
         let mut models: Vec<&String> = candidate.models.iter().collect();
         models.sort_by_key(|model| !likely(model));
-        if asked("SHARDWHEEL_LIKELY") {
+        if only_likely {
             models.retain(|model| likely(model));
         }
         for model in models {

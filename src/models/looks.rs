@@ -1,0 +1,77 @@
+//! Looks from outside: at what is pending, at a callback that runs, and for memory to give back.
+
+use super::*;
+use crate::tally::Tally;
+
+/// Timers are visited while one is moved, and its old note used again for another: what is told of the first is its own,
+/// before or after.
+#[test]
+fn visit_vs_note_reuse() {
+    const FAR: u64 = 1 << 40;
+    explore("visit_vs_note_reuse", Some(2), || {
+        let service = Service::new(4);
+        let seen = [Seen::new(), Seen::new()];
+        let timer = service.begin(&once(FAR, &seen[0]));
+        service.turn0();
+        let other = service.clone();
+        let visitor = thread(move || {
+            let (mut place, mut tick) = (0, 0);
+            let mut tell = |pending: crate::types::Pending| {
+                if pending.timer == timer {
+                    tick = pending.deadline_ns / TICK;
+                }
+            };
+            other.visit(0, &mut place, 8, &mut tell).unwrap();
+            tick
+        });
+        assert_eq!(service.move_to(timer, FAR + 5), Outcome::Done);
+        service.turn0();
+        service.begin(&once(FAR + 9, &seen[1]));
+        let tick = visitor.join().unwrap();
+        assert!([FAR, FAR + 5].contains(&tick), "{}", tick - FAR);
+        assert_eq!(service.quiet().pending, 2);
+        threads::leave(true);
+    });
+}
+
+/// Another thread looks for a callback that runs too long: when it finds one, that is of the timer which is named.
+#[test]
+fn look_vs_timed_callbacks() {
+    explore("look_vs_timed_callbacks", Some(3), || {
+        let all = Arc::new((Tally::new().unwrap(), crate::sync::AtomicU64::new(0)));
+        let theirs = all.clone();
+        let looker =
+            spawn_with(move || theirs.0.running_since(|| theirs.1.load(Ordering::Relaxed)));
+        let begun = [1, 2].map(|timer| {
+            all.1.store(timer, Ordering::Relaxed);
+            let begun = all.0.callback_begins();
+            all.0.callback_ends(begun, 1);
+            begun
+        });
+        if let Some((timer, since)) = looker.join().unwrap() {
+            assert_eq!(since, begun[timer as usize - 1]);
+        }
+    });
+}
+
+/// Free slots are looked through for memory to give back while others start and cancel: none is had twice or lost.
+#[test]
+fn trim_vs_start() {
+    explore_with_upkeep("trim_vs_start", Some(2), || {
+        let service = Service::new(8);
+        let seen = Seen::new();
+        let start = || service.begin(&once(9, &seen));
+        let timers = [(); 6].map(|()| start());
+        timers.into_iter().for_each(|timer| assert_eq!(service.end(timer), Outcome::Done));
+        let other = service.clone();
+        let trimmer = thread(move || other.trim().unwrap());
+        let mut timers = [(); 6].map(|()| start());
+        trimmer.join().unwrap();
+        timers.sort_unstable();
+        assert!(timers.is_sorted_by(|a, b| a < b));
+        service.forward(9);
+        assert_eq!((service.turn0(), seen.fired()), (6, 6));
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
