@@ -9,7 +9,7 @@
 
 use crate::core::Entry;
 use crate::extra::Extra;
-use crate::gate::{Inside, Work};
+use crate::gate::{EXCLUSIVE, Inside, Work};
 use crate::handle::Handle;
 use crate::port::Port;
 use crate::queue::QueueInner;
@@ -214,7 +214,10 @@ impl Shard {
         // A thread that is just becoming the exclusive owner gives way while a queue is freed.
         // SAFETY: the caller's promise.
         while unsafe { self.cancel(port, handle, false) } == Err(Error::Busy) {
-            crate::sync::yield_now();
+            // It waits until nobody is at work here, so this thread does not try all the time.
+            while self.gate.is(EXCLUSIVE) {
+                crate::sync::yield_now();
+            }
         }
     }
 

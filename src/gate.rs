@@ -95,7 +95,7 @@ impl Gate {
             // The light half; its partner is the heavy half in `close`. Between them, either this
             // thread sees the bit that the closer has set, or the closer sees `busy`.
             barrier::light();
-            // Acquire: pairs with the Release in `open`.
+            // Acquire: pairs with the Release in `open` and `close`.
             let bits = self.0.load(Ordering::Acquire);
             if bits == 0 {
                 return Ok(inside);
@@ -130,8 +130,9 @@ impl Gate {
 
     /// Closes the gate; the caller then settles each port. False if that bit was set already.
     pub(crate) fn close(&self, bit: u32) -> bool {
-        // Relaxed: with the fence that follows it is ordered after the `open` of the last closer.
-        let before = self.0.fetch_or(bit, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `enter`; who is refused sees why. With the fence that follows it comes
+        // after the `open` of the last closer, too.
+        let before = self.0.fetch_or(bit, Ordering::Release);
         barrier::heavy();
         before & bit == 0
     }

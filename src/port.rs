@@ -49,7 +49,8 @@ impl Count {
 
     /// Takes what is there. Any thread, while the writing thread does not add.
     pub(crate) fn take_all(&self) -> u64 {
-        self.0.swap(0, Ordering::AcqRel)
+        // Relaxed: a number, with which nothing comes.
+        self.0.swap(0, Ordering::Relaxed)
     }
 
     /// By the writing thread alone.
@@ -340,9 +341,9 @@ impl Port {
 
     /// Takes at most `most` credits that were given back here. Any thread.
     pub(crate) fn take_freed(&self, most: u64) -> u64 {
-        // Acquire, here and in the loop: pairs with the Release of the last taker, so that `freed` is
-        // read at least as new as that taker saw it.
-        let mut taken = self.freed_taken.load(Ordering::Acquire);
+        // Relaxed, here and in the loop: an old value fails the exchange, and what of `freed` is not seen yet
+        // belongs to ends that this thread has not been told of.
+        let mut taken = self.freed_taken.load(Ordering::Relaxed);
         loop {
             // `get` pairs with `add`: who takes the room sees the end of the timer that made it.
             let there = self.own.counters.freed().saturating_sub(taken);
@@ -353,8 +354,8 @@ impl Port {
             match self.freed_taken.compare_exchange_weak(
                 taken,
                 taken + count,
-                Ordering::AcqRel,
-                Ordering::Acquire,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
             ) {
                 Ok(_) => return count,
                 Err(now) => taken = now,

@@ -206,8 +206,7 @@ impl Shard {
             return;
         }
         let (live, empty) = (self.pending() as usize, self.is_empty());
-        // Acquire: pairs with the Release in `Engine::trim`.
-        let trim = self.trim_wanted.load(Ordering::Acquire);
+        let trim = self.trim_wanted.load(Ordering::Relaxed);
         if trim {
             self.trim_wanted.store(false, Ordering::Relaxed);
         }

@@ -1,6 +1,7 @@
 //! Room: credits on their way between threads.
 
 use super::*;
+use loom::sync::Notify;
 
 /// All room can be used, by one thread, and not more.
 fn room_is(service: &Service, room: usize) {
@@ -120,14 +121,20 @@ fn cancel_makes_room_at_once() {
 
 /// One thread starts with room that it has, while another, which has none, takes that away: one of them gets it.
 fn start_vs_collect(dress: fn(Spec) -> Spec) {
-    let service = Service::new(2);
-    let seen = Seen::new();
+    let service = Service::new(4);
+    let (seen, begun) = (Seen::new(), Arc::new(Notify::new()));
     service.begin(&once(9, &seen));
-    let (other, theirs) = (service.clone(), seen.clone());
-    let collector = thread(move || other.try_start(&once(9, &theirs)).is_ok());
-    let mine = service.try_start(&dress(once(9, &seen))).is_ok();
-    assert_ne!(mine, collector.join().unwrap());
-    assert_eq!(service.quiet().pending, 2);
+    service.begin(&once(9, &seen));
+    let (other, theirs, bell) = (service.clone(), seen.clone(), begun.clone());
+    let holder = thread(move || {
+        other.begin(&once(9, &theirs));
+        bell.notify();
+        other.try_start(&dress(once(9, &theirs))).is_ok()
+    });
+    begun.wait();
+    let mine = service.try_start(&once(9, &seen)).is_ok();
+    assert_ne!(mine, holder.join().unwrap());
+    assert_eq!(service.quiet().pending, 4);
     threads::leave(true);
 }
 
@@ -147,17 +154,19 @@ fn slow_start_vs_collect() {
 /// A thread ends while another takes the room that it has left over: it is had once.
 #[test]
 fn thread_end_vs_collect() {
-    explore("thread_end_vs_collect", Some(3), || {
-        let service = Service::new(2);
+    explore("thread_end_vs_collect", Some(2), || {
+        let service = Service::new(4);
         let seen = Seen::new();
+        service.begin(&once(9, &seen));
+        service.begin(&once(9, &seen));
         let (other, theirs) = (service.clone(), seen.clone());
         let ending = mortal(move || other.begin(&once(9, &theirs)));
         let mine = service.try_start(&once(9, &seen)).is_ok();
         ending.join().unwrap();
         let late = service.try_start(&once(9, &seen)).is_ok();
-        assert!(mine != late);
+        assert_ne!(mine, late);
         assert_eq!(service.try_start(&once(9, &seen)), Err(Error::Full));
-        assert_eq!(service.quiet().pending, 2);
+        assert_eq!(service.quiet().pending, 4);
         threads::leave(true);
     });
 }

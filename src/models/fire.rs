@@ -264,3 +264,29 @@ fn drop_runs_once() {
         threads::leave(true);
     });
 }
+
+/// Of the reminders of a timer that is reset from elsewhere the newest alone is served; the others go as they come up.
+#[test]
+fn old_reminders_go() {
+    explore("old_reminders_go", Some(3), || {
+        let service = Service::new(4);
+        let seen = Seen::new();
+        let timer = service.begin(&every(10, once(4, &seen)));
+        service.turn0();
+        let other = service.clone();
+        let mover = thread(move || assert_eq!(other.move_to(timer, 2), Outcome::Done));
+        assert_eq!(service.turn0(), 0);
+        mover.join().unwrap();
+        service.attach(0, false).unwrap();
+        for (ticks, fires) in [(2, 1), (2, 0), (8, 1)] {
+            service.forward(ticks);
+            assert_eq!(service.turn0(), fires);
+        }
+        // SAFETY: this thread owns the shard.
+        let reminders = unsafe { service.shards()[0].with_core(|core| core.wheel.len()) };
+        assert_eq!((reminders, seen.fired()), (1, 2));
+        service.detach(0).unwrap();
+        assert_eq!(service.quiet().pending, 1);
+        threads::leave(true);
+    });
+}

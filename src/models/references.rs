@@ -62,6 +62,23 @@ fn references_drop_vs_drop() {
     });
 }
 
+/// Two threads make further references at once: the value stays until all are gone.
+#[test]
+fn references_clone_vs_clone() {
+    explore("references_clone_vs_clone", None, || {
+        let work = |mine: Shared<Value>, part: usize| {
+            let again = mine.clone();
+            drop(mine);
+            again.write(part);
+        };
+        let first = Value::new();
+        let second = first.clone();
+        let other = spawn_with(move || work(second, 2));
+        work(first, 1);
+        other.join().unwrap();
+    });
+}
+
 /// A weak reference is taken up while the last strong one goes: there is a value that lives, or none.
 #[test]
 fn references_upgrade_vs_drop() {

@@ -336,6 +336,33 @@ fn far_note_reuse() {
     });
 }
 
+/// The owner finds the reminder of a timer that has been put off; meanwhile it is put off further, and its old note is
+/// wanted for another timer: the first is not lost from sight.
+#[test]
+fn far_note_vs_put_off() {
+    const FAR: u64 = 1 << 40;
+    explore("far_note_vs_put_off", Some(2), || {
+        let service = Service::new(4);
+        let seen = [Seen::new(), Seen::new()];
+        let timer = service.begin(&once(FAR, &seen[0]));
+        service.turn0();
+        assert_eq!(service.move_to(timer, FAR + 5), Outcome::Done);
+        service.forward(FAR);
+        let (other, theirs) = (service.clone(), seen[1].clone());
+        let mover = thread(move || {
+            assert_eq!(other.move_to(timer, FAR + 6), Outcome::Done);
+            other.begin(&once(FAR + 50, &theirs));
+        });
+        assert_eq!(service.turn0(), 0);
+        mover.join().unwrap();
+        assert!(service.next(0).unwrap() <= (FAR + 6) * TICK);
+        service.forward(6);
+        assert_eq!((service.turn0(), seen[0].fired()), (1, 1));
+        assert_eq!(service.quiet().pending, 1);
+        threads::leave(true);
+    });
+}
+
 /// How long a timer still has is asked while it is moved, and its old note used again for another timer: the answer is of
 /// this timer, before or after.
 #[test]

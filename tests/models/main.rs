@@ -9,9 +9,11 @@
 //! - `src/models/TABLE.md` says which model finds which mutant, and at which bound. It is written by
 //!   `write_the_mutants` and `write_the_models`, from a run. A mutant that no model finds needs a reason in `spared.rs`.
 //! - `mutants_die` is for every day: each mutant is put to the model that the table names for it, and must be found
-//!   again; one that is not in the table fails.
+//!   again; one that is not in the table fails. So does one that is in the table without a model and without
+//!   a reason, in `cargo test` already.
 //!
-//! `cargo test --test models -- --ignored --nocapture mutants_die` (or `write_the_mutants`).
+//! `cargo test --test models -- --ignored --nocapture mutants_die` (or `write_the_mutants`, which looks for a model
+//! only where the table names none that finds the mutant).
 
 #![cfg(not(loom))]
 
@@ -32,6 +34,18 @@ use table::Table;
 #[test]
 fn each_change_of_logic_has_its_place() {
     copy::changed_files();
+}
+
+/// Each mutant of the table is found by a model, or spared with a reason, and each change of logic is there.
+#[test]
+fn each_mutant_is_found_or_spared() {
+    let table = Table::read();
+    let open = table.open();
+    assert!(open.is_empty(), "neither found nor spared:\n{}", open.join("\n"));
+    let missing = table.missing_changes();
+    assert!(missing.is_empty(), "not in the table, see `write_the_mutants`: {missing:?}");
+    let unknown = table.unknown_models();
+    assert!(unknown.is_empty(), "no such models, see `write_the_models`: {unknown:?}");
 }
 
 /// Each place with an order stronger than Relaxed, and each fence, is one that models come to, or is listed with

@@ -49,7 +49,10 @@ const LIKELY: &[(&str, &[&str])] = &[
     ("tagged", &["tagged", "depot", "magazine"]),
     ("turn", &["stop_"]),
     ("wait", &["inside::"]),
-    ("worker", &["stop", "life::"]),
+    ("tally", &["look_vs"]),
+    ("trim", &["trim"]),
+    ("visit", &["visit"]),
+    ("worker", &["stop", "life::", "reports_"]),
 ];
 
 pub(crate) struct Matrix {
@@ -256,6 +259,8 @@ impl Matrix {
             match run(&self.program, model, Some(&candidate.switch), limits).verdict {
                 Verdict::Passed => {}
                 Verdict::Failed(told) => {
+                    let verdict = run(&self.program, model, None, limits).verdict;
+                    assert_eq!(verdict, Verdict::Passed, "{model}, with nothing changed");
                     println!("{}: {model}, {told}", candidate.mutant);
                     let bound = limits.bound.expect("a bound");
                     return Some(Killer { model: model.clone(), bound });

@@ -86,7 +86,7 @@ pub(crate) fn run_with(
         Some(mutant) => command.env("SHARDWHEEL_MUTANT", mutant).env_remove("SHARDWHEEL_SITES"),
         None => command.env("SHARDWHEEL_SITES", "1").env_remove("SHARDWHEEL_MUTANT"),
     };
-    let (status, text) = output_of(command, mutant.map(|_| PATIENCE));
+    let (status, text) = output_of(command, limits.most.map(|_| PATIENCE));
     let known = |line: &str, key: &str| Some(line.split_once(key)?.1.to_string());
     let count = text.lines().find_map(|line| known(line, ": bound ")).unwrap_or_default();
     let verdict = match status {

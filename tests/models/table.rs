@@ -1,5 +1,6 @@
 //! `src/models/TABLE.md`, written and read back.
 
+use crate::logic::CHANGES;
 use crate::mutants::Mutant;
 use crate::source::{files, read, root};
 use crate::spared;
@@ -77,6 +78,28 @@ const UNREACHED: &str = "
 ";
 
 impl Table {
+    /// Mutants for which neither a model nor a reason is known.
+    pub(crate) fn open(&self) -> Vec<String> {
+        let open = self.mutants.iter().filter(|(mutant, killer)| {
+            killer.is_none() && spared::reason(mutant).is_none_or(str::is_empty)
+        });
+        open.map(|(mutant, _)| mutant.to_string()).collect()
+    }
+
+    /// Changes of logic that are not in the table.
+    pub(crate) fn missing_changes(&self) -> Vec<&'static str> {
+        let names = CHANGES.iter().map(|change| change.name);
+        names.filter(|name| !self.mutants.keys().any(|mutant| mutant.function == *name)).collect()
+    }
+
+    /// Models that find something and are not, or no more, in the source, or were not run.
+    pub(crate) fn unknown_models(&self) -> Vec<String> {
+        let docs = docs();
+        let killers = self.mutants.values().flatten().map(|killer| &killer.model);
+        let known = |model: &&String| docs.contains_key(*model) && self.models.contains_key(*model);
+        killers.filter(|model| !known(model)).cloned().collect()
+    }
+
     pub(crate) fn read() -> Table {
         let mut table = Table::default();
         let text = fs::read_to_string(root().join(FILE)).unwrap_or_default();
