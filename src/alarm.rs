@@ -88,6 +88,9 @@ impl Alarm {
             self.ring(Woken::Earlier);
         } else {
             self.armed.fetch_min(tick, Ordering::Relaxed);
+            // Full: partner of the one in `set_descriptor`: whoever makes the descriptor, or points it elsewhere, after
+            // this has looked sees what is armed now.
+            barrier::full();
             self.set_descriptor(clock);
         }
     }

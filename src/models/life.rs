@@ -130,6 +130,7 @@ fn stop_vs_poll() {
             assert_eq!((seen.fired(), seen.dropped()), after);
             assert_eq!(seen.dropped(), 1);
         }
+        assert_eq!(service.poll(0, 0), Err(Error::Stopped));
         assert_eq!(service.quiet().pending, 0);
         threads::leave(true);
     });

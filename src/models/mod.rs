@@ -17,13 +17,16 @@
 //! `LOOM_CHECKPOINT_INTERVAL=100`, which says how often to look) cuts each short. To see a failing interleaving again:
 //!
 //! ```sh
-//! export RUSTFLAGS="--cfg loom" LOOM_CHECKPOINT_FILE=target/failed.json
-//! LOOM_CHECKPOINT_INTERVAL=1 cargo test --profile models --lib models::fire::cancel_vs_fire
-//! LOOM_LOG=trace LOOM_LOCATION=1 LOOM_MAX_BRANCHES=20000 cargo test --profile models --lib models::fire::cancel_vs_fire
+//! export RUSTFLAGS="--cfg loom" LOOM_CHECKPOINT_FILE=target/failed.json LOOM_MAX_PREEMPTIONS=2
+//! LOOM_CHECKPOINT_INTERVAL=1 cargo test --profile models --lib models::handover::stop_vs_sleep
+//! LOOM_LOG=trace LOOM_LOCATION=1 LOOM_MAX_BRANCHES=20000 cargo test --profile models --lib models::handover::stop_vs_sleep
 //! ```
 //!
 //! The first run leaves the interleaving that failed in the file, the second begins with it and prints
-//! each step. (Take the file away before the next change of the code.)
+//! each step, and at the end where each thread stands. (Take the file away before the next change of the code.) To see it on a
+//! fault that is put in: with `SHARDWHEEL_MUTANT=src/alarm.rs:115:9:dropped` (the line and column of the call
+//! `barrier::full()` in `Alarm::sleep`) in front of both commands they end in a deadlock, the second after one
+//! interleaving. `mutants_die` does the like with another one.
 
 mod capacity;
 mod descriptors;

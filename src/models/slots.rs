@@ -224,7 +224,6 @@ fn depot_flush_refill() {
 
 /// Two threads start, cancel and start, through the whole service: no slot has two timers at a time.
 #[test]
-#[ignore = "long: minutes even with one preemption; `models_hold` runs it"]
 fn two_threads_allocate_and_free() {
     explore("two_threads_allocate_and_free", Some(3), || {
         let service = Service::new(8);
@@ -260,7 +259,6 @@ fn two_threads_allocate_and_free() {
 /// A thread ends and another begins to use the shard, on the same port or a new one: room, slots, and what
 /// waits in the inbox stay.
 #[test]
-#[ignore = "long: minutes even with one preemption; `models_hold` runs it"]
 fn port_given_up_vs_claimed() {
     explore("port_given_up_vs_claimed", Some(3), || {
         let service = Service::new(2);

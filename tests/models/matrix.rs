@@ -6,18 +6,19 @@ use crate::mutants::{LOGIC, Mutant, named};
 use crate::run::{Limits, Ran, Verdict, models, on_all, run, run_with};
 use crate::spared;
 use crate::table::{Explored, Killer, Table};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// How far all models are run on the code as it is, to see what they come to.
-const SURVEY: Limits = Limits { bound: Some(1), most: Some(200) };
+const SURVEY: Limits = Limits { bound: Some(1), most: Some(200), seconds: Some(60) };
 /// How far a mutant is looked for, and whether only where `LIKELY` says: most are found at once.
 const SEARCH: [(Limits, bool); 5] = [
-    (Limits { bound: Some(1), most: Some(500) }, true),
-    (Limits { bound: Some(2), most: Some(5_000) }, true),
-    (Limits { bound: Some(3), most: Some(30_000) }, true),
-    (Limits { bound: Some(1), most: Some(500) }, false),
-    (Limits { bound: Some(2), most: Some(2_000) }, false),
+    (Limits { bound: Some(1), most: Some(500), seconds: Some(60) }, true),
+    (Limits { bound: Some(2), most: Some(5_000), seconds: Some(60) }, true),
+    (Limits { bound: Some(3), most: Some(30_000), seconds: Some(60) }, true),
+    (Limits { bound: Some(1), most: Some(500), seconds: Some(60) }, false),
+    (Limits { bound: Some(2), most: Some(2_000), seconds: Some(60) }, false),
 ];
 
 /// Where to look first for mutants of a file: models with this in their name.
@@ -85,6 +86,16 @@ impl Matrix {
         Matrix { program, models }
     }
 
+    /// All models, those first of which the table says that they take long.
+    fn longest_first(&self) -> Vec<String> {
+        let table = Table::read();
+        let mut models = self.models.clone();
+        let interleavings =
+            |model: &String| table.models.get(model).map_or(0, |ran| ran.interleavings);
+        models.sort_by_key(|model| Reverse(interleavings(model)));
+        models
+    }
+
     /// Runs all models on the code as it is.
     fn explore(&self, limits: Limits) -> BTreeMap<String, Ran> {
         let work = |model: String| {
@@ -96,7 +107,7 @@ impl Matrix {
             );
             (model, ran)
         };
-        on_all(self.models.clone(), work).into_iter().collect()
+        on_all(self.longest_first(), work).into_iter().collect()
     }
 
     /// All mutants that there are.
@@ -202,20 +213,36 @@ impl Matrix {
     }
 
     /// Runs all models at their own bounds, or at that of the environment.
-    pub(crate) fn hold(&self) -> BTreeMap<String, Ran> {
+    pub(crate) fn hold(&self) {
         let bound = std::env::var("LOOM_MAX_PREEMPTIONS").ok().and_then(|bound| bound.parse().ok());
-        self.explore(Limits { bound, most: None })
+        self.explore(Limits { bound, most: None, seconds: None });
     }
 
-    /// Does that, and writes down how far they went.
+    /// Runs each model at its own bound, or at the largest below at which it ends in time, and writes down how far they
+    /// went.
     pub(crate) fn write_models(&self) {
         let mut table = Table::read();
+        let seconds = std::env::var("SHARDWHEEL_SECONDS").map_or(60, |text| text.parse().unwrap());
+        let bounds = [(None, Some(seconds)), (Some(2), Some(seconds)), (Some(1), None)];
+        let work = |model: String| {
+            for (bound, seconds) in bounds {
+                let ran = run(&self.program, &model, None, Limits { bound, most: None, seconds });
+                println!("{model}: bound {}, {} interleavings", ran.bound, ran.interleavings);
+                match ran.verdict {
+                    Verdict::Passed => return (model, ran),
+                    Verdict::Failed(told) => panic!("{model}: {told}"),
+                    Verdict::Unclear(_) => {}
+                }
+            }
+            panic!("{model} does not end");
+        };
+        let ran = on_all(self.longest_first(), work);
         let explored = |ran: Ran| Explored {
             bound: ran.bound,
             interleavings: ran.interleavings,
             seconds: format!("{:.1}", ran.seconds),
         };
-        table.models = self.hold().into_iter().map(|(model, ran)| (model, explored(ran))).collect();
+        table.models = ran.into_iter().map(|(model, ran)| (model, explored(ran))).collect();
         table.write();
     }
 
@@ -224,7 +251,7 @@ impl Matrix {
         let file = std::env::temp_dir().join(format!("shardwheel-{}.json", std::process::id()));
         let _ = std::fs::remove_file(&file);
         let fail = || {
-            let limits = Limits { bound: Some(2), most: None };
+            let limits = Limits { bound: Some(2), most: None, seconds: None };
             let ran = run_with(
                 &self.program,
                 "models::handover::start_vs_sleep",
@@ -275,7 +302,7 @@ impl Matrix {
     }
 
     fn finds(&self, killer: &Killer, candidate: &Candidate) -> bool {
-        let limits = Limits { bound: Some(killer.bound), most: Some(20_000) };
+        let limits = Limits { bound: Some(killer.bound), most: Some(20_000), seconds: Some(60) };
         let ran = run(&self.program, &killer.model, Some(&candidate.switch), limits);
         matches!(ran.verdict, Verdict::Failed(_))
     }

@@ -34,10 +34,9 @@ pub(crate) struct Limits {
     pub(crate) bound: Option<u32>,
     /// After this many interleavings, about, the rest is left out.
     pub(crate) most: Option<u64>,
+    /// After this many seconds it is given up.
+    pub(crate) seconds: Option<u64>,
 }
-
-/// A mutant that goes in circles is given up then.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The names of all models.
 pub(crate) fn models(program: &Path) -> Vec<String> {
@@ -86,7 +85,7 @@ pub(crate) fn run_with(
         Some(mutant) => command.env("SHARDWHEEL_MUTANT", mutant).env_remove("SHARDWHEEL_SITES"),
         None => command.env("SHARDWHEEL_SITES", "1").env_remove("SHARDWHEEL_MUTANT"),
     };
-    let (status, text) = output_of(command, limits.most.map(|_| PATIENCE));
+    let (status, text) = output_of(command, limits.seconds.map(Duration::from_secs));
     let known = |line: &str, key: &str| Some(line.split_once(key)?.1.to_string());
     let count = text.lines().find_map(|line| known(line, ": bound ")).unwrap_or_default();
     let verdict = match status {
