@@ -152,6 +152,7 @@ macro_rules! wrap {
             beside: Beside<$value>,
         }
 
+        #[allow(dead_code, reason = "not each kind is used in each way")]
         impl $(<$t>)? $name $(<$t>)? {
             #[track_caller]
             pub(crate) fn new(value: $value) -> Self {
@@ -303,8 +304,7 @@ count!(
     AtomicU64, u64:
     fetch_add u64::wrapping_add,
     fetch_sub u64::wrapping_sub,
-    fetch_max u64::max,
-    fetch_min u64::min
+    fetch_max u64::max
 );
 count!(SwappedU64, u64: fetch_min u64::min);
 
