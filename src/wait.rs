@@ -82,7 +82,8 @@ impl Shard {
         from: Option<&Shard>,
         shards: &[Shard],
     ) {
-        if is_in_drop() || self.turner.load(Ordering::Acquire) == token {
+        // Relaxed: as in `await_end`.
+        if is_in_drop() || self.turner.load(Ordering::Relaxed) == token {
             return;
         }
         if self.runs(handle) {

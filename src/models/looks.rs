@@ -1,7 +1,6 @@
-//! Looks from outside: at what is pending, at a callback that runs, and for memory to give back.
+//! Looks from outside: at what is pending, and for memory to give back.
 
 use super::*;
-use crate::tally::Tally;
 
 /// Timers are visited while one is moved, and its old note used again for another: what is told of the first is its own,
 /// before or after.
@@ -31,26 +30,6 @@ fn visit_vs_note_reuse() {
         assert!([FAR, FAR + 5].contains(&tick), "{}", tick - FAR);
         assert_eq!(service.quiet().pending, 2);
         threads::leave(true);
-    });
-}
-
-/// Another thread looks for a callback that runs too long: when it finds one, that is of the timer which is named.
-#[test]
-fn look_vs_timed_callbacks() {
-    explore("look_vs_timed_callbacks", Some(3), || {
-        let all = Arc::new((Tally::new().unwrap(), crate::sync::AtomicU64::new(0)));
-        let theirs = all.clone();
-        let looker =
-            spawn_with(move || theirs.0.running_since(|| theirs.1.load(Ordering::Relaxed)));
-        let begun = [1, 2].map(|timer| {
-            all.1.store(timer, Ordering::Relaxed);
-            let begun = all.0.callback_begins();
-            all.0.callback_ends(begun, 1);
-            begun
-        });
-        if let Some((timer, since)) = looker.join().unwrap() {
-            assert_eq!(since, begun[timer as usize - 1]);
-        }
     });
 }
 

@@ -50,7 +50,6 @@ const LIKELY: &[(&str, &[&str])] = &[
     ("tagged", &["tagged", "depot", "magazine"]),
     ("turn", &["stop_"]),
     ("wait", &["inside::"]),
-    ("tally", &["look_vs"]),
     ("trim", &["trim"]),
     ("visit", &["visit"]),
     ("worker", &["stop", "life::", "reports_"]),

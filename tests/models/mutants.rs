@@ -19,7 +19,7 @@ impl Mutant {
     pub(crate) fn is_at(&self, file: &str, function: &str, line: &str) -> bool {
         self.file == file
             && self.function == function
-            && squeeze(&self.what).contains(&squeeze(line))
+            && squeeze(&self.what).contains(squeeze(line).trim_end_matches(','))
     }
 }
 
