@@ -253,8 +253,8 @@ impl Matrix {
             let limits = Limits { bound: Some(2), most: None, seconds: None };
             let ran = run_with(
                 &self.program,
-                "models::handover::start_vs_sleep",
-                Some("sleeps_without_a_look"),
+                "models::slots::tagged_stack_aba",
+                Some("tag_stays"),
                 limits,
                 Some(&file),
             );
