@@ -46,7 +46,7 @@ const SPARED: &[(&str, &str, &str, &str, &str)] = &[
         "queue_closed_without_settling",
         "",
         "logic",
-        "by contract no other thread starts timers with a queue that is freed; it is for hosts that do",
+        "by contract no other thread starts timers with a queue while it is freed",
     ),
     ("src/queues.rs", "drop", "closing", "torn", TWO_FREES),
     ("src/engine.rs", "next_home", "", "torn", FAIR),
