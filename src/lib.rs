@@ -104,7 +104,7 @@
 //!
 //! | to see | read |
 //! |---|---|
-//! | the short way of most calls | `operations`, `doors`, `plain` |
+//! | the short way of most calls | `operations`, `one_shot`, `doors`, `plain` |
 //! | where a start goes | `arm`, `port`, `capacity`, `slab`, `record`, `inbox`, `alarm` |
 //! | where a cancel goes | `handle`, `word`, `record`, `cancel`, `slab` |
 //! | where a reset goes | `reset`, `word`, `ticks` |
@@ -154,6 +154,8 @@ mod inbox;
 mod lane;
 #[cfg(all(loom, test, not(shuttle)))]
 mod models;
+#[cfg(feature = "capi")]
+mod one_shot;
 mod operations;
 mod plain;
 mod port;

@@ -38,6 +38,7 @@ const MODULES: &[(&str, &str)] = &[
     ("src/inbox/tests.rs", "the tests' own inboxes"),
     ("src/inbox.rs", "a chain of blocks by raw pointer; the producer's and the consumer's cells"),
     ("src/lane.rs", "arrays by raw pointer"),
+    ("src/one_shot.rs", "the host's function; the caller's port"),
     ("src/operations.rs", "the host's functions; the caller's port"),
     ("src/plain.rs", "the caller's port; the owner's wheel; slots that are this thread's"),
     ("src/port.rs", "the slots cell of the claiming thread"),
