@@ -16,7 +16,7 @@ use crate::core::{Entry, is_newest};
 use crate::gate::{EXCLUSIVE, Work};
 use crate::handle::Handle;
 use crate::port::Port;
-use crate::record::Record;
+use crate::record::{Kind, Record};
 use crate::reset::To;
 use crate::shard::Shard;
 use crate::turn::Turn;
@@ -27,8 +27,7 @@ use std::ffi::c_void;
 
 /// Is this generation's timer armed, for a near deadline and without an extra?
 #[inline(always)]
-fn is_plain(record: &Record, word: Word, generation: u32) -> bool {
-    let kind = record.kind();
+fn is_plain(kind: Kind, word: Word, generation: u32) -> bool {
     word.is_pending_near(generation) && !kind.has_extra()
 }
 
@@ -144,7 +143,7 @@ impl Shard {
         let word = record.word();
         // SAFETY: the caller has claimed the port.
         let room = unsafe { port.has_room_for_slot() };
-        if !is_plain(record, word, handle.generation) || !room || port.at_peak() {
+        if !is_plain(record.kind(), word, handle.generation) || !room || port.at_peak() {
             return false;
         }
         let (free, spent) = self.slab.freed(handle.generation);
@@ -185,7 +184,7 @@ impl Shard {
         let Handle { slot, generation, .. } = handle;
         let word = record.word();
         let kind = record.kind();
-        if !is_plain(record, word, generation) {
+        if !is_plain(kind, word, generation) {
             return false;
         }
         let Some((deadline_ns, tick)) = self.ahead::<SOLE>(clock, to) else { return false };
@@ -241,8 +240,7 @@ impl Turn<'_> {
         let record = shard.slab.at(slot);
         let word = record.word();
         let (generation, kind) = (word.generation(), record.kind());
-        let plain = word.is_pending_near(generation) && !kind.has_extra();
-        if !plain || !is_newest(record, slot, reminder) {
+        if !is_plain(kind, word, generation) || !is_newest(record, slot, reminder) {
             return false;
         }
         let due = shard.ticks.with_low(kind.tick(word.offset()), record.low());

@@ -58,7 +58,7 @@ impl Ticks {
     /// The tick of a deadline that comes, if the clock stands before it.
     #[inline]
     pub(crate) fn ceil(self, ns: u64) -> u64 {
-        if ns == 0 { 0 } else { self.floor(ns - 1) + 1 }
+        if ns == 0 { 0 } else { self.ceil_of(ns) }
     }
 
     /// As `ceil`, of an instant that is not 0.

@@ -119,6 +119,17 @@ impl Queue {
         unsafe { Engine::queue_fd(self.0) }.unwrap()
     }
 
+    /// Frees it while another thread may own the shard; once more when that is over, if it was refused.
+    fn free_beside(self, owner_ends: impl FnOnce()) {
+        // SAFETY: freed once; used again only if that was refused.
+        let freed = unsafe { Engine::queue_free(self.0) };
+        owner_ends();
+        if freed.is_err() {
+            assert_eq!(freed, Err(Error::Busy));
+            self.free();
+        }
+    }
+
     pub(crate) fn free(self) {
         // SAFETY: the models do not use it afterwards.
         unsafe { Engine::queue_free(self.0) }.unwrap();
@@ -290,13 +301,7 @@ fn queue_free_vs_attach_exclusive() {
                 other.detach(0).unwrap();
             }
         });
-        // SAFETY: freed once; used again only if that was refused.
-        let freed = unsafe { Engine::queue_free(queue.0) };
-        owner.join().unwrap();
-        if freed.is_err() {
-            assert_eq!(freed, Err(Error::Busy));
-            queue.free();
-        }
+        queue.free_beside(|| owner.join().unwrap());
         assert_eq!(seen.dropped(), 1);
         assert_eq!(service.quiet().pending, 0);
         threads::leave(true);
@@ -351,14 +356,10 @@ fn queue_free_waits_for_no_owner() {
                 other.detach(0).unwrap();
             }
         });
-        // SAFETY: freed once; used again only if that was refused.
-        let freed = unsafe { Engine::queue_free(queue.0) };
-        over.notify();
-        owner.join().unwrap();
-        if freed.is_err() {
-            assert_eq!(freed, Err(Error::Busy));
-            queue.free();
-        }
+        queue.free_beside(|| {
+            over.notify();
+            owner.join().unwrap();
+        });
         assert_eq!(seen.dropped(), 1);
         assert_eq!(service.quiet().pending, 0);
         threads::leave(true);
