@@ -8,7 +8,7 @@
 //! Each step before the word is published can fail and is undone; none after it can.
 
 use crate::clock::Clock;
-use crate::core::{Core, Entry};
+use crate::core::Entry;
 use crate::extra::Extra;
 use crate::gate::Work;
 use crate::port::Port;
@@ -73,17 +73,21 @@ impl Shard {
         spec: &Spec,
         out: *mut u64,
     ) -> Result<(), Error> {
+        let now_ns = match spec.flags & TIMER_ABSOLUTE {
+            0 => clock.now(),
+            _ => clock.now_for(spec.delay_ns),
+        };
         self.with_credit(port, || {
             // SAFETY: the caller's promises; inside the gate.
             unsafe {
-                let prepared = self.prepare(port, clock, spec, 1)?;
+                let prepared = self.prepare(port, clock, now_ns, spec, 1)?;
                 self.publish(port, clock, prepared, out);
             }
             Ok(())
         })
     }
 
-    /// Takes a credit and all else that one timer of a batch needs. `ahead` as in `prepare`.
+    /// Takes a credit and all else that one timer of a batch needs. `now_ns` and `ahead` as in `prepare`.
     ///
     /// # Safety
     /// As `arm`.
@@ -91,12 +95,13 @@ impl Shard {
         &self,
         port: &Port,
         clock: &Clock,
+        now_ns: u64,
         spec: &Spec,
         ahead: usize,
     ) -> Result<Prepared, Error> {
         self.with_credit(port, || {
             // SAFETY: the caller's promises; inside the gate.
-            unsafe { self.prepare(port, clock, spec, ahead) }
+            unsafe { self.prepare(port, clock, now_ns, spec, ahead) }
         })
     }
 
@@ -121,22 +126,21 @@ impl Shard {
         }
     }
 
-    /// The instant at which a timer of this spec is due, and a tick that has been reached, from which
-    /// its offsets can count.
+    /// The instant at which a timer of this spec is due that is armed at `now_ns`, and a tick that has been reached,
+    /// from which its offsets can count.
     #[inline]
-    fn due_of_spec(&self, clock: &Clock, spec: &Spec) -> (Due, u64) {
-        let (deadline_ns, now_ns) = if spec.flags & TIMER_ABSOLUTE == 0 {
-            let now_ns = clock.now();
-            (now_ns.saturating_add(spec.delay_ns), now_ns)
-        } else {
-            (spec.delay_ns, clock.now_for(spec.delay_ns))
+    fn due_of_spec(&self, now_ns: u64, spec: &Spec) -> (Due, u64) {
+        let deadline_ns = match spec.flags & TIMER_ABSOLUTE {
+            0 => now_ns.saturating_add(spec.delay_ns),
+            _ => spec.delay_ns,
         };
         let due = self.ticks.relax(self.ticks.due_from(deadline_ns, now_ns), spec.slack_ns);
         (due, self.ticks.reached(now_ns).min(due.tick))
     }
 
-    /// Takes all that a timer needs but its credit, which the caller has spent. `ahead` is how many
-    /// entries of the inbox the caller needs in all, this one included.
+    /// Takes all that a timer needs but its credit, which the caller has spent. `now_ns` is the clock in this call, or
+    /// before it if the deadline is given and lies ahead; `ahead` is how many entries of the inbox the caller
+    /// needs in all, this one included.
     ///
     /// # Safety
     /// As `arm`; the port is inside the gate.
@@ -144,10 +148,11 @@ impl Shard {
         &self,
         port: &Port,
         clock: &Clock,
+        now_ns: u64,
         spec: &Spec,
         ahead: usize,
     ) -> Result<Prepared, Error> {
-        let (due, origin) = self.due_of_spec(clock, spec);
+        let (due, origin) = self.due_of_spec(now_ns, spec);
         if !port.is_owner() {
             // SAFETY: the caller is the port's thread, which is the producer.
             unsafe { self.reserve(port, ahead)? };
@@ -175,8 +180,7 @@ impl Shard {
                 // SAFETY: the port's thread owns the shard.
                 let filed = unsafe {
                     self.with_core(|core| {
-                        self.look_if_guessing(core, clock);
-                        core.settle_fresh(&self.slab)?;
+                        self.settle_fresh(core, clock)?;
                         core.file(record, slot, due.tick)
                     })
                 };
@@ -189,13 +193,6 @@ impl Shard {
         });
         // SAFETY: the caller has claimed the port; the slot is still its own.
         prepared.inspect_err(|_| unsafe { port.give_slot(&self.slab, slot) })
-    }
-
-    /// Who guesses what lies ahead comes here for one start of 64 at least.
-    fn look_if_guessing(&self, core: &mut Core, clock: &Clock) {
-        if core.guesses() {
-            self.look(core, clock);
-        }
     }
 
     fn unfill(&self, prepared: Prepared) {
@@ -246,6 +243,8 @@ impl Shard {
         self.slab.at(slot).publish(word);
         if port.is_owner() {
             self.alarm.notice(tick, clock);
+            // SAFETY: the port's thread owns the shard.
+            unsafe { self.tidy_if_stirred() };
         } else {
             // SAFETY: the caller has claimed the port and reserved room.
             unsafe { self.hand_over(port, clock, slot, word.generation(), tick) };

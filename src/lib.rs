@@ -105,7 +105,7 @@
 //! | to see | read |
 //! |---|---|
 //! | the short way of most calls | `operations`, `one_shot`, `doors`, `plain` |
-//! | where a start goes | `arm`, `port`, `capacity`, `slab`, `record`, `inbox`, `alarm` |
+//! | where a start goes | `arm`, `arm_batch`, `port`, `capacity`, `slab`, `record`, `inbox`, `alarm` |
 //! | where a cancel goes | `handle`, `word`, `record`, `cancel`, `slab` |
 //! | where a reset goes | `reset`, `word`, `ticks` |
 //! | how a timer fires | `turn`, `fresh`, `wheel`, `alive`, `core`, `fire` |
@@ -127,6 +127,7 @@ mod alarm;
 mod alive;
 mod arena;
 mod arm;
+mod arm_batch;
 mod attach;
 mod batch;
 mod builder;

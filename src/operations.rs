@@ -4,15 +4,13 @@
 //! as a sole owner, in a function small enough to be part of the caller's; then as any thread; then
 //! the long way (`_slowly`), which asks everything again and finds out what is wrong.
 
-use crate::arm::{Prepared, check};
+use crate::arm::check;
 use crate::cancel::is_dropping;
 use crate::doors::ANY;
 use crate::engine::Engine;
-use crate::gate::Work;
 use crate::handle::Handle;
 use crate::port::Port;
 use crate::reset::To;
-use crate::shard::Shard;
 use crate::status::{Error, Outcome};
 use crate::sync::Ordering;
 use crate::sys::{call::drop_host, thread};
@@ -82,7 +80,7 @@ impl Engine {
         unsafe { shard.arm(&port, &self.clock, spec, out) }
     }
 
-    fn check_queue(&self, spec: &Spec) -> Result<(), Error> {
+    pub(crate) fn check_queue(&self, spec: &Spec) -> Result<(), Error> {
         // SAFETY: the caller of `arm` says that it is null or a queue.
         match unsafe { spec.queue.as_ref() } {
             Some(queue) if queue.is_closed() || !queue.engine().same(&self.me) => {
@@ -90,91 +88,6 @@ impl Engine {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Starts all of the timers or none. `out`, if not null, has room for a handle of each.
-    ///
-    /// # Errors
-    /// As `arm`; then each spec's drop has run.
-    ///
-    /// # Safety
-    /// As `arm`, for each spec.
-    pub unsafe fn arm_batch(&self, specs: &[Spec], out: *mut u64) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
-        unsafe { self.arm_batch_checked(specs, out) }.inspect_err(|_| specs.iter().for_each(refuse))
-    }
-
-    unsafe fn arm_batch_checked(&self, specs: &[Spec], out: *mut u64) -> Result<(), Error> {
-        self.alive()?;
-        self.running()?;
-        let set = self.needed_set()?;
-        let mut prepared = set.batch.borrow_mut();
-        prepared.clear();
-        prepared.try_reserve(specs.len()).map_err(|_| Error::NoMemory)?;
-        // SAFETY: the caller's promise.
-        let result = unsafe {
-            self.prepare_all(specs, &mut prepared)
-                .and_then(|()| self.publish_all(&self.shards, &prepared, out))
-        };
-        if result.is_err() {
-            for &(index, one) in prepared.iter() {
-                let shard = &self.shards[index as usize];
-                if let Ok(port) = self.port(shard) {
-                    // SAFETY: the port is this thread's, and the timer has not been published.
-                    unsafe { shard.discard(&port, one) };
-                }
-            }
-        }
-        result
-    }
-
-    unsafe fn prepare_all(
-        &self,
-        specs: &[Spec],
-        prepared: &mut Vec<(u32, Prepared)>,
-    ) -> Result<(), Error> {
-        for spec in specs {
-            check(spec)?;
-            self.check_queue(spec)?;
-        }
-        for spec in specs {
-            let shard = self.route(spec.shard)?;
-            let port = self.port(shard)?;
-            // More room than the ones before it can have taken in this shard's inbox.
-            let ahead = prepared.len() + 1;
-            // SAFETY: the port is this thread's; the rest is the caller's promise.
-            let one = unsafe { shard.prepare_one(&port, &self.clock, spec, ahead)? };
-            prepared.push((shard.index, one));
-        }
-        Ok(())
-    }
-
-    /// Publishes prepared timers once the gates of all their shards are passed: goes through that of the
-    /// first of `shards`, then on to the rest.
-    unsafe fn publish_all(
-        &self,
-        shards: &[Shard],
-        prepared: &[(u32, Prepared)],
-        out: *mut u64,
-    ) -> Result<(), Error> {
-        if let Some((shard, rest)) = shards.split_first() {
-            // SAFETY: the caller's promise, as for the rest of this function.
-            let go_on = || unsafe { self.publish_all(rest, prepared, out) };
-            if !prepared.iter().any(|&(index, _)| index == shard.index) {
-                return go_on();
-            }
-            let port = self.port(shard)?;
-            let _inside = shard.gate.enter(&port.own.busy, Work::Other, port.is_owner())?;
-            return go_on();
-        }
-        for (index, &(shard, one)) in prepared.iter().enumerate() {
-            let shard = &self.shards[shard as usize];
-            let port = self.port(shard)?;
-            let out = if out.is_null() { out } else { out.wrapping_add(index) };
-            // SAFETY: the port is this thread's and inside the gate; `out` has room for each.
-            unsafe { shard.publish(&port, &self.clock, one, out) };
-        }
-        Ok(())
     }
 
     /// Cancels. `Done`: it will not run (again), and is not running. `Running`: its callback is running
@@ -348,7 +261,7 @@ impl Engine {
 }
 
 /// A refused spec's drop.
-fn refuse(spec: &Spec) {
+pub(crate) fn refuse(spec: &Spec) {
     if let Some(drop) = spec.drop {
         // SAFETY: the caller of `arm` says that drop may be called with ctx, and no timer came to be.
         unsafe { drop_host(drop, spec.ctx) };

@@ -82,6 +82,30 @@ fn c3_the_manual_clock_does_not_have_to_move() {
     });
 }
 
+/// The reminders of two and a half million resets, each to an earlier instant, would be 20 MB.
+#[test]
+fn c3_an_owner_that_makes_timers_earlier_and_never_polls() {
+    alone("memory::c3_an_owner_that_makes_timers_earlier_and_never_polls", || {
+        for how in [SW_ATTACH_SHARED, SW_ATTACH_EXCLUSIVE] {
+            let svc = Setup::manual(MS).start();
+            assert_eq!(svc.attach(0, how), SW_OK);
+            let log = Log::counting();
+            let mut deadline = HOUR;
+            let moved = svc.start_at(deadline, log);
+            let before = rss_bytes();
+            for _ in 0..40_000 {
+                for _ in 0..63 {
+                    deadline -= MS;
+                    assert_eq!(svc.reset_at(moved, deadline), SW_OK);
+                }
+                svc.start_at(HOUR, log);
+            }
+            let after = rss_bytes();
+            assert!(after <= before + (10 << 20), "resident: {before} to {after}");
+        }
+    });
+}
+
 #[test]
 fn c3_started_by_one_thread_and_cancelled_by_another() {
     alone("memory::c3_started_by_one_thread_and_cancelled_by_another", || {

@@ -168,6 +168,8 @@ pub(crate) const CHANGES: &[Change] = &[
         text: "self.slab.at(slot).publish(word);
         if port.is_owner() {
             self.alarm.notice(tick, clock);
+            // SAFETY: the port's thread owns the shard.
+            unsafe { self.tidy_if_stirred() };
         } else {
             // SAFETY: the caller has claimed the port and reserved room.
             unsafe { self.hand_over(port, clock, slot, word.generation(), tick) };
