@@ -61,12 +61,17 @@ impl<T: Zeroed> Arena<T> {
         1 << (FIRST_BITS as usize + segment)
     }
 
+    #[inline(always)]
+    fn base(segment: &AtomicPtr<T>) -> *mut T {
+        // Acquire: pairs with the Release in `grow`, so that the zeroed memory is seen zeroed.
+        segment.load(Ordering::Acquire)
+    }
+
     /// The element, if its segment has been made.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
         let (segment, shifted) = Self::place(index);
-        // Acquire: pairs with the Release in `grow`, so that the zeroed memory is seen zeroed.
-        let base = self.segments.get(segment)?.load(Ordering::Acquire);
+        let base = Self::base(self.segments.get(segment)?);
         if base.is_null() {
             return None;
         }
@@ -84,6 +89,17 @@ impl<T: Zeroed> Arena<T> {
     #[inline]
     pub(crate) fn at(&self, index: u32) -> &T {
         self.get(index).expect("an index that was handed out")
+    }
+
+    /// As `at`, without a look whether that is so.
+    ///
+    /// # Safety
+    /// The index was handed out.
+    #[inline(always)]
+    pub(crate) unsafe fn handed_out(&self, index: u32) -> &T {
+        let (segment, shifted) = Self::place(index);
+        // SAFETY: what was handed out lies in a segment that has been made; otherwise as in `get`.
+        unsafe { &*Self::base(self.segments.get_unchecked(segment)).wrapping_add(shifted) }
     }
 
     /// Hands out up to `want` indices in a row that have no content: ones that were given back, whose row

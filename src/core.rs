@@ -81,6 +81,9 @@ pub(crate) struct Core {
     pub(crate) now_ns: u64,
     /// When the owner last looked at the clock, and the tick that it had reached.
     looked: Due,
+    /// The tick whose timers may have been past their deadlines when they were armed, though they were taken to lie
+    /// ahead: the one after that which the owner saw reached. `NEVER_TICK`: he does not guess.
+    doubtful: u64,
     /// A sole owner takes a deadline beyond this to lie ahead, without a look at the clock. It may be wrong when
     /// it has not looked for long: see `take_in`.
     pub(crate) ahead_ns: u64,
@@ -114,6 +117,7 @@ impl Core {
             horizon: 0,
             now_ns: 0,
             looked: Due { tick, deadline_ns: 0 },
+            doubtful: NEVER_TICK,
             ahead_ns: NEVER,
             guesses: false,
             sole: false,
@@ -130,7 +134,13 @@ impl Core {
     /// those that were filed for the slot before. On an error these are still good.
     #[inline]
     pub(crate) fn file(&mut self, record: &Record, slot: u32, tick: u64) -> Result<(), Error> {
-        self.file_after(self.horizon.max(self.wheel.elapsed()), record, slot, tick)
+        self.file_after(self.done(), record, slot, tick)
+    }
+
+    /// What is filed for this tick or an earlier one is due at once.
+    #[inline(always)]
+    fn done(&self) -> u64 {
+        self.horizon.max(self.wheel.elapsed())
     }
 
     /// Files a reminder that came up before its timer's tick, because the timer has been put off. It
@@ -147,9 +157,12 @@ impl Core {
         slot: u32,
         tick: u64,
     ) -> Result<(), Error> {
-        if tick == NEVER_TICK {
-            return Ok(());
-        }
+        if tick == NEVER_TICK { Ok(()) } else { self.file_tick(done, record, slot, tick) }
+    }
+
+    /// As `file_after`, for a tick that comes.
+    #[inline(always)]
+    fn file_tick(&mut self, done: u64, record: &Record, slot: u32, tick: u64) -> Result<(), Error> {
         let tag = record.tag().wrapping_add(1);
         if tick > done {
             self.wheel.file(slot, tag.into(), tick)?;
@@ -171,12 +184,8 @@ impl Core {
     /// ahead.
     pub(crate) fn set_sole(&mut self, sole: bool, guesses: bool) {
         (self.sole, self.guesses) = (sole, sole && guesses);
-        self.ahead_ns = NEVER;
+        (self.ahead_ns, self.doubtful) = (NEVER, NEVER_TICK);
         self.alive.forget();
-    }
-
-    pub(crate) fn guesses(&self) -> bool {
-        self.guesses
     }
 
     /// May the deadline of a timer that is noted have been past when it was taken to lie ahead?
@@ -187,7 +196,9 @@ impl Core {
     /// The owner looks at the clock; `reached` is the tick that it has come to.
     pub(crate) fn look(&mut self, now_ns: u64, reached: u64) {
         self.looked = Due { tick: reached, deadline_ns: now_ns };
-        self.ahead_ns = if self.guesses { now_ns.saturating_add(AHEAD_NS) } else { NEVER };
+        if self.guesses {
+            (self.ahead_ns, self.doubtful) = (now_ns.saturating_add(AHEAD_NS), reached + 1);
+        }
     }
 
     /// Notes a timer that is about to be started on this thread, if there is room; its reminder is filed by
@@ -209,16 +220,21 @@ impl Core {
 
     /// Files the reminders of the newest timers, those that have not ended yet. What there is no memory for
     /// stays.
+    #[inline]
     pub(crate) fn settle_fresh(&mut self, slab: &Slab) -> Result<(), Error> {
         if self.fresh.is_empty() { Ok(()) } else { self.settle_some_fresh(slab) }
     }
 
     #[inline(never)]
     fn settle_some_fresh(&mut self, slab: &Slab) -> Result<(), Error> {
-        let mut fresh = std::mem::replace(&mut self.fresh, Fresh::new());
-        let all = fresh.settle(|entry| self.take_in(slab, entry).is_ok());
-        self.fresh = fresh;
-        if all { Ok(()) } else { Err(Error::NoMemory) }
+        let mut filed = 0;
+        let mut result = Ok(());
+        while let (Some(entry), Ok(())) = (self.fresh.get(filed), result) {
+            result = self.take_in(slab, entry);
+            filed += usize::from(result.is_ok());
+        }
+        self.fresh.forget_first(filed);
+        result
     }
 
     #[inline]
@@ -281,30 +297,27 @@ impl Core {
     }
 
     /// Takes in an entry of an inbox. An error leaves it where it is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_in(&mut self, slab: &Slab, entry: Entry) -> Result<(), Error> {
-        let record = slab.at(entry.slot());
+        // SAFETY: who made the entry had the slot.
+        let record = unsafe { slab.handed_out(entry.slot()) };
         let word = record.word();
         if !word.is_pending(entry.generation()) {
             return Ok(());
         }
         match slab.tick_of(record, word.offset()) {
+            Some(NEVER_TICK) | None => Ok(()),
             Some(tick) => {
                 let tick = self.due_tick(slab, record, word, tick);
-                self.file(record, entry.slot(), tick)
+                self.file_tick(self.done(), record, entry.slot(), tick)
             }
-            None => Ok(()),
         }
     }
 
     /// When a timer is due whose word says `tick`: at once, if its deadline was taken to lie ahead and was past.
     #[inline]
     pub(crate) fn due_tick(&self, slab: &Slab, record: &Record, word: Word, tick: u64) -> u64 {
-        if self.guesses && tick == self.looked.tick + 1 {
-            self.at_once_if_past(slab, record, word, tick)
-        } else {
-            tick
-        }
+        if tick == self.doubtful { self.at_once_if_past(slab, record, word, tick) } else { tick }
     }
 
     /// A deadline within the tick that comes next that is past now may have been past when the timer was armed.

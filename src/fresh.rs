@@ -50,14 +50,16 @@ impl Fresh {
         found
     }
 
-    /// Hands the timers to `each` in the order of their starts, until it refuses one: that one and those behind it
-    /// stay.
-    pub(crate) fn settle(&mut self, mut each: impl FnMut(Entry) -> bool) -> bool {
-        let entries = &self.entries[1..=self.count];
-        let done = entries.iter().position(|&entry| !each(entry)).unwrap_or(self.count);
-        self.entries.copy_within(done + 1..=self.count, 1);
-        self.count -= done;
-        self.count == 0
+    /// The timer that was started `nth`, of those that are noted.
+    #[inline(always)]
+    pub(crate) fn get(&self, nth: usize) -> Option<Entry> {
+        (nth < self.count).then(|| self.entries[(nth + 1) % PLACES])
+    }
+
+    /// The first `count` have been filed.
+    pub(crate) fn forget_first(&mut self, count: usize) {
+        self.entries.copy_within(count + 1..=self.count, 1);
+        self.count -= count;
     }
 
     /// Forgets all.
@@ -79,18 +81,11 @@ mod tests {
         assert!(!fresh.take_back(entries[0]), "not the newest");
         assert!(!fresh.take_back(Entry::new(FRESH as u32, 8)), "another generation");
         assert!(fresh.take_back(entries[FRESH - 1]) && !fresh.take_back(entries[FRESH - 1]));
-        let mut seen = Vec::new();
-        let refuses = |seen: &mut Vec<Entry>, entry| {
-            seen.push(entry);
-            seen.len() < 4
-        };
-        assert!(!fresh.settle(|entry| refuses(&mut seen, entry)));
-        assert!(fresh.settle(|entry| {
-            seen.push(entry);
-            true
-        }));
-        seen.remove(3);
-        assert_eq!(seen, entries[..FRESH - 1]);
+        let noted = |fresh: &Fresh| (0..).map_while(|nth| fresh.get(nth)).collect::<Vec<_>>();
+        assert_eq!(noted(&fresh), entries[..FRESH - 1]);
+        fresh.forget_first(3);
+        assert_eq!(noted(&fresh), entries[3..FRESH - 1]);
+        fresh.forget_first(FRESH - 4);
         assert!(fresh.is_empty() && !fresh.take_back(entries[0]));
     }
 }

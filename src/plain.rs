@@ -50,17 +50,22 @@ impl Shard {
         let owner = SOLE || port.is_owner();
         let pass = if SOLE { EXCLUSIVE } else { port.pass() };
         let Some(_inside) = self.gate.pass(&own.busy, Work::Start, pass) else { return false };
-        let Some((deadline_ns, tick)) = self.ahead::<SOLE>(clock, to) else { return false };
-        let Some((kind, offset)) = self.plain_at(tick) else { return false };
         // SAFETY: the caller has claimed the port.
         let slot = unsafe { port.next_slot() };
         let credits = port.credits();
         if slot == 0 || credits == 0 {
             return false;
         }
-        let Some(record) = self.slab.get(slot) else { return false };
-        let generation = record.word().generation();
-        let entry = Entry::new(slot, generation);
+        // SAFETY: a port's slots have been handed out.
+        let record = unsafe { self.slab.handed_out(slot) };
+        let kind = self.plain_kind();
+        // The slot is this thread's, whatever comes of it.
+        record.fill(kind, callback, ctx);
+        let Some((deadline_ns, tick)) = self.ahead::<SOLE>(clock, to) else { return false };
+        let Some(offset) = kind.plain_offset(tick) else { return false };
+        record.set_low(deadline_ns);
+        let blank = record.word();
+        let entry = Entry::new(slot, blank.free_generation());
         let room = if owner {
             // First: until the word is published it is a dead one.
             // SAFETY: the port's thread owns the shard.
@@ -75,14 +80,12 @@ impl Shard {
         // SAFETY: the caller has claimed the port, and there is one.
         unsafe { port.take_next_slot() };
         own.credits.set(credits - 1);
-        record.fill(kind, callback, ctx);
-        record.set_low(deadline_ns);
         if !out.is_null() {
             // SAFETY: the caller says that it can be written.
             unsafe { out.write(self.handle_of(entry)) };
         }
         own.counters.started.add(1);
-        record.publish(Word::new(Phase::Pending, generation, offset));
+        record.publish(blank.begun(offset));
         // SAFETY: the caller has claimed the port, and there was room.
         unsafe { self.tell_owner::<SOLE>(port, clock, entry, tick, deadline_ns) };
         true

@@ -52,12 +52,18 @@ impl Kind {
         Kind::new(tick, false, false).0
     }
 
-    /// The kind of a plain timer with that number, and the offset of a tick, if it is near enough.
+    /// The kind of a plain timer with that number.
     #[inline(always)]
-    pub(crate) fn plain(bits: u16, tick: u64) -> Option<(Kind, Offset)> {
+    pub(crate) fn plain(bits: u16) -> Kind {
+        debug_assert!(bits & (EXTRA_BIT | EXACT_BIT) == 0);
+        Kind(bits)
+    }
+
+    /// The offset of a tick, of a plain timer, if it is near enough.
+    #[inline(always)]
+    pub(crate) fn plain_offset(self, tick: u64) -> Option<Offset> {
         // One before the origin is not near either.
-        let offset = tick.wrapping_sub(u64::from(bits) << ORIGIN_SHIFT);
-        Some((Kind(bits), Offset::near(offset)?))
+        Offset::near(tick.wrapping_sub(u64::from(self.0) << ORIGIN_SHIFT))
     }
 
     /// Must word and exact deadline never part?

@@ -17,9 +17,7 @@ use crate::sync::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Orderi
 use crate::sys::barrier;
 use crate::sys::futex::WaitWord;
 use crate::tally::{Tally, Woken};
-use crate::ticks::Ticks;
-use crate::types::NEVER;
-use crate::word::Offset;
+use crate::ticks::{NEAR_NS, Ticks};
 use crossbeam_utils::CachePadded;
 use std::ptr;
 
@@ -41,7 +39,8 @@ pub(crate) struct Shard {
     ports: AtomicPtr<Port>,
     /// The kind of a plain timer that is started now, or some turns ago: the owner writes it.
     plain: AtomicU16,
-    /// No plain timer has a deadline beyond this one: so the exact deadline fits in a record.
+    /// Timers with deadlines beyond this one go the long way: so the exact deadline fits in a record, and the tick is a
+    /// product.
     plain_end_ns: u64,
     /// May a sole owner take a deadline to lie ahead without a look at the clock?
     pub(crate) guesses: bool,
@@ -98,7 +97,7 @@ impl Shard {
             slab: Slab::new(ticks, first_generation, uses),
             ports: AtomicPtr::new(ptr::null_mut()),
             plain: AtomicU16::new(Kind::plain_bits(ticks.reached(now_ns))),
-            plain_end_ns: if ticks.always_fits_low() { NEVER - 1 } else { 0 },
+            plain_end_ns: if ticks.always_fits_low() { NEAR_NS } else { 0 },
             // Not on a manual clock, where it is known to the nanosecond when a timer is due, and a look costs nothing;
             // nor with long ticks, for which that makes a difference.
             guesses: config.clock != ClockKind::Manual && config.tick_ns <= GUESS_TICK_NS,
@@ -140,19 +139,19 @@ impl Shard {
         self.handle_base | entry.bits()
     }
 
-    /// The kind of a plain timer that is started now, and its offset, if it is near enough. Offsets count from an
-    /// origin that the clock had reached when the owner last looked.
+    /// The kind of a plain timer that is started now. Offsets count from an origin that the clock had reached when the
+    /// owner last looked.
     #[inline(always)]
-    pub(crate) fn plain_at(&self, tick: u64) -> Option<(Kind, Offset)> {
+    pub(crate) fn plain_kind(&self) -> Kind {
         // Relaxed: any that was right once will do.
-        Kind::plain(self.plain.load(Ordering::Relaxed), tick)
+        Kind::plain(self.plain.load(Ordering::Relaxed))
     }
 
     /// When a deadline that lies after now is due, if a record holds it beside a plain timer's word.
     #[inline(always)]
     pub(crate) fn tick_ahead(&self, deadline_ns: u64, now_ns: u64) -> Option<u64> {
         let ahead = deadline_ns > now_ns && deadline_ns <= self.plain_end_ns;
-        ahead.then(|| self.ticks.ceil_of(deadline_ns))
+        ahead.then(|| self.ticks.ceil_near(deadline_ns))
     }
 
     /// The owner's turn has reached a tick.

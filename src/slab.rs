@@ -15,7 +15,7 @@ use crate::status::Error;
 use crate::sync::{AtomicU32, UnsafeCell};
 use crate::tagged::TaggedStack;
 use crate::ticks::{Due, NEVER_TICK, Ticks};
-use crate::word::{Offset, Phase, Word};
+use crate::word::{Offset, Word};
 
 /// Slots in a magazine.
 pub(crate) const MAGAZINE: usize = if cfg!(loom) { 2 } else { 62 };
@@ -86,6 +86,16 @@ impl Slab {
         self.records.at(slot)
     }
 
+    /// As `at`, without a look whether that is so.
+    ///
+    /// # Safety
+    /// The slot was handed out.
+    #[inline(always)]
+    pub(crate) unsafe fn handed_out(&self, slot: u32) -> &Record {
+        // SAFETY: the caller's promise.
+        unsafe { self.records.handed_out(slot) }
+    }
+
     /// One past the highest slot that was ever handed out.
     pub(crate) fn end(&self) -> u32 {
         self.records.used()
@@ -108,8 +118,7 @@ impl Slab {
         let Row { first, count, mark } = self.records.fresh(MAGAZINE as u32)?;
         let generation = self.first_generation.wrapping_add(mark) & GENERATION_MASK;
         for (place, slot) in into.iter_mut().zip(first..first + count) {
-            let blank = Word::new(Phase::Free, generation, Offset::NONE);
-            self.at(slot).publish(blank);
+            self.at(slot).publish(Word::free(generation));
             *place = slot;
         }
         Ok(count as usize)
@@ -182,8 +191,7 @@ impl Slab {
     /// The word of a slot whose timer of this generation has just ended, and whether the slot is used up.
     #[inline]
     pub(crate) fn freed(&self, generation: u32) -> (Word, bool) {
-        let next = Word::new(Phase::Free, generation.wrapping_add(1), Offset::NONE);
-        (next, generation == self.last_generation)
+        (Word::free(generation.wrapping_add(1)), generation == self.last_generation)
     }
 
     /// The offset that says `due` in a record of this kind; writes a note when it does not fit.

@@ -6,6 +6,9 @@
 
 use crate::types::NEVER;
 
+/// Up to here ticks are found by a product: 292 years.
+pub(crate) const NEAR_NS: u64 = 1 << 63;
+
 /// The tick of a deadline that does not come.
 pub(crate) const NEVER_TICK: u64 = u64::MAX;
 
@@ -20,7 +23,7 @@ pub(crate) struct Due {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticks {
     tick_ns: u64,
-    /// For division by a product: see `floor`.
+    /// For division by a product: see `floor_near`.
     factor: u64,
     shift: u32,
 }
@@ -28,18 +31,24 @@ pub(crate) struct Ticks {
 impl Ticks {
     pub(crate) fn new(tick_ns: u64) -> Ticks {
         debug_assert!(tick_ns >= 2);
-        // 2^(64 + shift + 1) / tick_ns, rounded up. It has 65 bits; the highest is left out.
+        // More than 2^(64 + shift) / tick_ns, by less than 1 + 2^(shift + 1) / tick_ns; below 2^64.
         let shift = (tick_ns - 1).ilog2();
-        let whole = ((1u128 << (shift + 1)) - u128::from(tick_ns)) << 64;
-        Ticks { tick_ns, factor: (whole / u128::from(tick_ns) + 1) as u64, shift }
+        let factor = ((1u128 << (64 + shift)) / u128::from(tick_ns) + 1) as u64;
+        Ticks { tick_ns, factor, shift }
     }
 
-    /// `ns / tick_ns`, without a division. (Granlund and Montgomery, "Division by invariant integers using
-    /// multiplication", 1994, figure 4.1.)
+    /// `ns / tick_ns`.
     #[inline]
     fn floor(self, ns: u64) -> u64 {
-        let high = ((u128::from(self.factor) * u128::from(ns)) >> 64) as u64;
-        (high + ((ns - high) >> 1)) >> self.shift
+        if ns < NEAR_NS { self.floor_near(ns) } else { ns / self.tick_ns }
+    }
+
+    /// `ns / tick_ns` without a division, of instants below `NEAR_NS`. (Granlund and Montgomery, "Division by
+    /// invariant integers using multiplication", 1994, theorem 4.2, for 63 bits.)
+    #[inline(always)]
+    fn floor_near(self, ns: u64) -> u64 {
+        debug_assert!(ns < NEAR_NS);
+        ((u128::from(self.factor) * u128::from(ns)) >> 64) as u64 >> self.shift
     }
 
     /// Does the distance of a deadline from its tick always fit in 32 bits?
@@ -58,13 +67,13 @@ impl Ticks {
     /// The tick of a deadline that comes, if the clock stands before it.
     #[inline]
     pub(crate) fn ceil(self, ns: u64) -> u64 {
-        if ns == 0 { 0 } else { self.ceil_of(ns) }
+        if ns == 0 { 0 } else { self.floor(ns - 1) + 1 }
     }
 
-    /// As `ceil`, of an instant that is not 0.
-    #[inline]
-    pub(crate) fn ceil_of(self, ns: u64) -> u64 {
-        self.floor(ns.wrapping_sub(1)) + 1
+    /// As `ceil`, of an instant that is not 0 and not beyond `NEAR_NS`.
+    #[inline(always)]
+    pub(crate) fn ceil_near(self, ns: u64) -> u64 {
+        self.floor_near(ns.wrapping_sub(1)) + 1
     }
 
     /// When a timer with this deadline is due, if the clock stands before it.
@@ -146,7 +155,9 @@ mod tests {
 
     #[test]
     fn products_divide() {
-        let lengths = [2, 3, 7, 1_000, 4_096, 1_000_000, 1 << 31, 3_600_000_000_000, u64::MAX >> 1];
+        let lengths = [2, 3, 7, 641, 1_000, 4_095, 4_096, 4_097, 999_999, 1_000_000, 1_234_567];
+        let long = [1 << 31, (1 << 31) + 1, 3_600_000_000_000, (1 << 62) + 1, u64::MAX >> 1];
+        let lengths = lengths.into_iter().chain(long);
         for tick_ns in lengths {
             let ticks = Ticks::new(tick_ns);
             for near in [0, 1, 2, 1_000, 1 << 32, 1 << 63, NEVER] {
@@ -154,6 +165,9 @@ mod tests {
                     for ns in (0..5).map(|n| multiple.wrapping_add(n).wrapping_sub(2)) {
                         assert_eq!(ticks.floor(ns), ns / tick_ns, "{ns} / {tick_ns}");
                         assert_eq!(ticks.ceil(ns), ns.div_ceil(tick_ns), "{ns} / {tick_ns}");
+                        if (1..=NEAR_NS).contains(&ns) {
+                            assert_eq!(ticks.ceil_near(ns), ticks.ceil(ns), "{ns} / {tick_ns}");
+                        }
                     }
                 }
             }

@@ -128,6 +128,7 @@ impl Shard {
 
     /// Files the reminders of the newest timers. Who guesses what lies ahead looks at the clock first: they may have
     /// been started long after it last did, past their deadlines.
+    #[inline]
     pub(crate) fn settle_fresh(&self, core: &mut Core, clock: &Clock) -> Result<(), Error> {
         if core.has_guessed() {
             self.look(core, clock);

@@ -111,6 +111,12 @@ impl Word {
         )
     }
 
+    /// The word of a free slot, whose next timer has this generation.
+    #[inline]
+    pub(crate) fn free(generation: u32) -> Word {
+        Word::new(Phase::Free, generation, Offset::NONE)
+    }
+
     #[inline]
     pub(crate) fn from_bits(bits: u64) -> Word {
         Word(bits)
@@ -138,6 +144,21 @@ impl Word {
     #[inline]
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> OFFSET_BITS) as u32 & GENERATION_MASK
+    }
+
+    /// The generation of a free slot's word.
+    #[inline(always)]
+    pub(crate) fn free_generation(self) -> u32 {
+        debug_assert!(self == Word::free(self.generation()));
+        (self.0 >> OFFSET_BITS) as u32
+    }
+
+    /// The word of a timer that is started in a slot whose word is this.
+    #[inline(always)]
+    pub(crate) fn begun(self, offset: Offset) -> Word {
+        debug_assert!(self == Word::free(self.generation()));
+        let first = Word::new(Phase::Pending, 0, Offset(0)).0 - Word::free(0).0;
+        Word(self.0 + first + offset.0)
     }
 
     /// Is a timer armed, or does its event wait?

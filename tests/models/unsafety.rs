@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 const MODULES: &[(&str, &str)] = &[
     ("src/arena.rs", "segments by raw pointer; nothing is freed while the arena lives"),
     ("src/arm.rs", "the caller's port and inbox; the host's out pointer"),
+    ("src/arm_batch.rs", "the host's functions; the caller's port"),
     ("src/attach.rs", "the owner's wheel, during a poll"),
     ("src/batch.rs", "the host's functions go along to another thread; the engine's calls"),
     ("src/builder.rs", "a hook with what it is called with"),
@@ -27,6 +28,7 @@ const MODULES: &[(&str, &str)] = &[
     ("src/capi/types.rs", "the host's function types; the structs that know their size"),
     ("src/closure.rs", "closures behind a plain pointer"),
     ("src/config.rs", "the host's hooks, which any thread calls"),
+    ("src/core.rs", "records of slots that were handed out"),
     ("src/doors.rs", "a thread's ports by raw pointer; pages that a fork wipes"),
     ("src/driven.rs", "a descriptor that is lent"),
     ("src/events.rs", "queues that the safe API keeps alive"),
