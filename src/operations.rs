@@ -141,10 +141,7 @@ impl Engine {
         let (shard, handle) = self.find(timer)?;
         let port = self.port(shard)?;
         let token = thread::current_token();
-        let from = || match self.turning() {
-            0 => None,
-            index => Some(&self.shards[index as usize - 1]),
-        };
+        let from = || self.turn_of(token);
         // SAFETY: the port is this thread's.
         let outcome = unsafe { shard.cancel(&port, handle, true) };
         if outcome == Err(Error::Stopped) {

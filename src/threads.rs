@@ -172,12 +172,6 @@ impl Engine {
             unsafe { self.doors.open(ANY, port) };
         }
     }
-
-    /// One more than the shard whose turn of this service the calling thread runs, or 0.
-    #[inline]
-    pub(crate) fn turning(&self) -> u32 {
-        self.set().map_or(0, |set| set.turning())
-    }
 }
 
 impl PortSet {

@@ -115,6 +115,13 @@ impl Engine {
         self.driven().is_err() && self.shards().iter().any(owns)
     }
 
+    /// The shard whose turn this thread runs. Found without what the thread keeps of the service, which is gone
+    /// where the process ends inside a callback.
+    pub(crate) fn turn_of(&self, token: u32) -> Option<&Shard> {
+        // Relaxed: is it this thread itself?
+        self.shards().iter().find(|shard| shard.turner.load(Ordering::Relaxed) == token)
+    }
+
     /// Is a stop under way?
     pub(crate) fn is_stopping(&self) -> bool {
         // Acquire: pairs with the Release at the end of `stop`: who finds it over finds all handed back.
@@ -164,13 +171,14 @@ impl Engine {
     /// `WouldDeadlock` from the service's own threads, callbacks and `unfired`; `Forked`.
     pub fn stop(&self, unfired: &mut dyn FnMut(u64, *mut c_void, u64)) -> Result<u64, Error> {
         self.alive()?;
-        if self.turning() != 0 || self.is_worker(current_token()) {
+        let token = current_token();
+        if self.turn_of(token).is_some() || self.is_worker(token) {
             return Err(Error::WouldDeadlock);
         }
         let life = &self.lifecycle;
         // Relaxed: one thread stops; the others wait until it is over, or see that they are it.
         match life.state.compare_exchange(RUNNING, STOPPING, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => life.stopper.store(current_token(), Ordering::Relaxed),
+            Ok(_) => life.stopper.store(token, Ordering::Relaxed),
             Err(_) => return self.await_stop().map(|()| 0),
         }
         for shard in self.shards() {

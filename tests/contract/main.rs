@@ -18,6 +18,7 @@ mod inside;
 mod memory;
 mod order;
 mod periods;
+mod processes;
 mod queues;
 mod races;
 mod resets;
