@@ -52,7 +52,7 @@ fn s2_stop_as_the_process_ends_inside_a_callback() {
                 // SAFETY: no other thread is here.
                 let exit = move |here: bool| {
                     if here {
-                        unsafe { libc::exit(78) }
+                        unsafe { libc::exit(78) };
                     }
                 };
                 let timer = svc.timer().run(move |_| exit(!in_drop));
