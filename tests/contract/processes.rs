@@ -19,6 +19,13 @@ extern "C" fn stops_and_frees() {
     }
 }
 
+fn exit_if(here: bool) {
+    if here {
+        // SAFETY: no other thread is here.
+        unsafe { libc::exit(78) }
+    }
+}
+
 /// The status of a child that does this.
 fn ended(body: impl FnOnce()) -> i32 {
     // SAFETY: the child ends without a word to what it shares.
@@ -49,14 +56,8 @@ fn s2_stop_as_the_process_ends_inside_a_callback() {
                 ENDING.store(svc.raw(), Ordering::SeqCst);
                 // SAFETY: the handler lives as long as the process; what it uses does, too.
                 unsafe { libc::atexit(stops_and_frees) };
-                // SAFETY: no other thread is here.
-                let exit = move |here: bool| {
-                    if here {
-                        unsafe { libc::exit(78) };
-                    }
-                };
-                let timer = svc.timer().run(move |_| exit(!in_drop));
-                timer.ended(move || exit(in_drop)).start();
+                let timer = svc.timer().run(move |_| exit_if(!in_drop));
+                timer.ended(move || exit_if(in_drop)).start();
                 svc.poll();
             });
             assert_eq!(status, 0, "{how:?}, in a drop: {in_drop}");
