@@ -112,6 +112,7 @@ impl Engine {
         let budget = if budget == 0 { usize::MAX } else { budget };
         // SAFETY: this thread owns the shard and the port, and is not inside another turn.
         let fired = unsafe { shard.turn(&port, self.clock(), budget) };
+        self.alive()?;
         // SAFETY: this thread owns the shard.
         let next = unsafe {
             shard.tidy();
@@ -131,6 +132,7 @@ impl Engine {
         drop(turning);
         drop(poll);
         self.tell_stuck();
+        self.alive()?;
         Ok(fired)
     }
 }

@@ -86,7 +86,7 @@ impl Engine {
         let mut shards = Vec::new();
         shards.try_reserve_exact(config.shards as usize).map_err(|_| Error::NoMemory)?;
         for index in 0..config.shards {
-            let shard = Shard::new(index, config, now_ns, first_generation, uses);
+            let shard = Shard::new(index, config, mark, now_ns, first_generation, uses);
             shards.push(shard.ok_or(Error::NoMemory)?);
         }
         let shards = shards.into_boxed_slice();

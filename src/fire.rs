@@ -228,7 +228,7 @@ impl Turn<'_> {
         unsafe { call_host(callback, ctx, expiry) };
         let weight = if limit_ns == 0 { SAMPLE } else { 1 };
         let elapsed_ns = shard.tally.callback_ends(began_ns, weight);
-        if limit_ns != 0 && elapsed_ns > limit_ns {
+        if limit_ns != 0 && elapsed_ns > limit_ns && !shard.forked() {
             shard.tally.slow_callbacks.add(1);
             if let Some(hook) = shard.hooks.on_slow_callback {
                 let (arg, index) = (shard.hooks.arg, shard.index);
@@ -317,7 +317,7 @@ impl Turn<'_> {
         if has_extra {
             let index = record.extra_index();
             let drop = drop_of(shard.slab.extras.at(index).drop.load(Ordering::Relaxed));
-            if let Some(drop) = drop {
+            if let Some(drop) = drop.filter(|_| !shard.forked()) {
                 // SAFETY: the timer has ended with this callback, and only its end runs drop.
                 unsafe { drop_host(drop, record.ctx()) };
             }

@@ -121,6 +121,7 @@ impl Engine {
             for slot in 1..shard.slab.end() {
                 // SAFETY: the port is this thread's.
                 unsafe { shard.cancel_if_of(&port, slot, queue) };
+                self.alive()?;
             }
         }
         // No timer names the queue any more; whoever ended one of them may still be at it.

@@ -15,6 +15,7 @@ use crate::slab::Slab;
 use crate::status::Error;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::sys::barrier;
+use crate::sys::fork::Mark;
 use crate::sys::futex::WaitWord;
 use crate::tally::{Tally, Woken};
 use crate::ticks::{NEAR_NS, Ticks};
@@ -35,6 +36,7 @@ pub(crate) struct Shard {
     pub(crate) max_timers: u64,
     pub(crate) slow_callback_ns: u64,
     pub(crate) hooks: Hooks,
+    mark: Mark,
     pub(crate) slab: Slab,
     ports: AtomicPtr<Port>,
     /// The kind of a plain timer that is started now, or some turns ago: the owner writes it.
@@ -82,6 +84,7 @@ impl Shard {
     pub(crate) fn new(
         index: u32,
         config: &Config,
+        mark: Mark,
         now_ns: u64,
         first_generation: u32,
         uses: u32,
@@ -94,6 +97,7 @@ impl Shard {
             max_timers: config.max_timers,
             slow_callback_ns: config.slow_callback_ns,
             hooks: config.hooks,
+            mark,
             slab: Slab::new(ticks, first_generation, uses),
             ports: AtomicPtr::new(ptr::null_mut()),
             plain: AtomicU16::new(Kind::plain_bits(ticks.reached(now_ns))),
@@ -127,6 +131,13 @@ impl Shard {
     pub(crate) unsafe fn with_core<R>(&self, f: impl FnOnce(&mut Core) -> R) -> R {
         // SAFETY: the caller's promise makes this the only reference.
         self.core.with_mut(|core| f(unsafe { &mut *core }))
+    }
+
+    /// Is this a child that was forked since the service was started? Asked where a function of the host's has
+    /// returned: if that forked, what it was called from ends in the child, and calls no other.
+    #[inline(always)]
+    pub(crate) fn forked(&self) -> bool {
+        self.mark.forked()
     }
 
     #[inline]

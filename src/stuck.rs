@@ -66,6 +66,9 @@ impl Engine {
             if elapsed_ns > shard.slow_callback_ns && shard.tally.name_stuck(since_ns) {
                 // SAFETY: the host gave the hook for this.
                 unsafe { stuck_hook(hook, arg, shard.index, timer, elapsed_ns) };
+                if shard.forked() {
+                    return;
+                }
             }
         }
     }

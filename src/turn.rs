@@ -101,6 +101,9 @@ impl Shard {
                     break;
                 }
             }
+            if self.forked() {
+                break;
+            }
             looked += 1;
             if looked % EXPIRIES == 0 {
                 // SAFETY: as above.

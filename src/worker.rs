@@ -201,6 +201,7 @@ impl Engine {
                 yield_now();
             }
             returned += shard.hand_back(unfired);
+            self.alive()?;
         }
         // Release: pairs with the Acquire in `await_stop` and `is_stopping`.
         life.state.store(OVER, Ordering::Release);
@@ -253,9 +254,12 @@ impl Shard {
             }
             let deadline_ns = due.map_or(crate::types::NEVER, |due| due.deadline_ns);
             unfired(self.handle(slot, word.generation()), ctx, deadline_ns);
-            if let Some(drop) = drop {
+            if let Some(drop) = drop.filter(|_| !self.forked()) {
                 // SAFETY: the timer has ended here, and only its end runs drop.
                 unsafe { drop_host(drop, ctx) };
+            }
+            if self.forked() {
+                break;
             }
         }
         returned
@@ -285,7 +289,8 @@ pub(crate) fn work(engine: &Engine, index: u32, cpu: Option<u32>) {
         // SAFETY: the host gave the hook for this.
         unsafe { thread_hook(hook, hooks.arg, index) };
     }
-    while !shard.gate.is(STOPPED) {
+    let goes_on = || !shard.gate.is(STOPPED) && !shard.forked();
+    while goes_on() {
         // SAFETY: this thread owns the shard and the port, and runs one turn at a time.
         let next = unsafe {
             shard.turn(&port, engine.clock(), usize::MAX);
@@ -294,13 +299,15 @@ pub(crate) fn work(engine: &Engine, index: u32, cpu: Option<u32>) {
         };
         if next != 0 {
             engine.tell_stuck();
+        }
+        if next != 0 && goes_on() {
             let anything = || shard.anything_waits() || shard.gate.is(STOPPED);
             if let Some(woken) = shard.alarm.sleep(next, engine.clock(), anything) {
                 shard.tally.woken[woken as usize].add(1);
             }
         }
     }
-    if let Some(hook) = hooks.on_thread_stop {
+    if let Some(hook) = hooks.on_thread_stop.filter(|_| !shard.forked()) {
         // SAFETY: as above.
         unsafe { thread_hook(hook, hooks.arg, index) };
     }
