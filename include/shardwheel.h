@@ -43,7 +43,8 @@
 #define SW_TIMER_FIXED_DELAY (1 << 1)
 
 /**
- * Flag of a periodic timer: every missed period is served, one call each.
+ * Flag of a periodic timer: every missed period is served, one call each. With a queue, those that
+ * find an event of the timer waiting add to its `missed`.
  */
 #define SW_TIMER_BURST (1 << 2)
 

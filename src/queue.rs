@@ -359,7 +359,7 @@ impl Turn<'_> {
             (word.offset(), None)
         };
         // SAFETY: the caller owns the shard. Room for the reminder of the next point.
-        if let Err(error) = unsafe { shard.with_core(|core| core.reserve_ready(1)) } {
+        if let Err(error) = unsafe { shard.with_core(|core| core.reserve_ready(2)) } {
             shard.slab.unencode_new(offset, word);
             return Some(Err(error));
         }
@@ -377,12 +377,18 @@ impl Turn<'_> {
         }
         if let Some(next_due) = next_due {
             shard.slab.set_low(record, offset, next_due);
+            // The rest of a burst is due in this turn, too: it finds the event waiting, unless that has been taken.
+            let again = grid.burst && next_due.tick <= self.now_tick;
             // SAFETY: the caller owns the shard, and `reserve_ready` made room.
             unsafe {
                 shard.with_core(|core| {
                     // What callbacks of this turn have started was armed before.
                     let _ = shard.settle_fresh(core, self.clock);
-                    core.file_surely(record, slot, next_due.tick);
+                    if again {
+                        core.file_again(record, slot, next_due.tick);
+                    } else {
+                        core.file_surely(record, slot, next_due.tick);
+                    }
                 });
             }
         }

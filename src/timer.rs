@@ -155,7 +155,8 @@ impl<'a> TimerBuilder<'a> {
         self
     }
 
-    /// Each point of the grid is served, also those that are behind. Needs a period; excludes
+    /// Each point of the grid is served, also those that are behind (in a queue: but for those that find
+    /// an event of the timer waiting, which adds them to its `missed`). Needs a period; excludes
     /// `fixed_delay`.
     pub fn burst(mut self) -> Self {
         self.flags |= TIMER_BURST;

@@ -23,7 +23,8 @@ pub const SW_VISIT_END: u64 = u64::MAX;
 pub const SW_TIMER_ABSOLUTE: u32 = 1 << 0;
 /// Flag of a periodic timer: the next deadline counts from the callback's end.
 pub const SW_TIMER_FIXED_DELAY: u32 = 1 << 1;
-/// Flag of a periodic timer: every missed period is served, one call each.
+/// Flag of a periodic timer: every missed period is served, one call each. With a queue, those that
+/// find an event of the timer waiting add to its `missed`.
 pub const SW_TIMER_BURST: u32 = 1 << 2;
 
 /// Attach, and leave starts, cancels and resets on the shard to every thread.

@@ -174,6 +174,56 @@ fn q3_while_an_event_waits_periods_add_to_its_missed() {
     assert_eq!(svc.pending(), 1);
 }
 
+/// T4, F5: one poll works off a burst, and leaves nothing due; what finds the event waiting is missed.
+#[test]
+fn q3_a_burst_that_waits_is_one_event_after_one_poll() {
+    // Points within a tick, of a tick each, and of many.
+    for (period, jump) in [(MS / 4, 7 * MS / 2), (MS, 7 * MS / 2), (10 * MS, 35 * MS)] {
+        let svc = Setup::manual(MS).start();
+        let log = Log::new();
+        let queue = svc.queue();
+        let burst = || into(queue, *svc, log).delay(period).period(period).flags(SW_TIMER_BURST);
+        let timers = [burst().start(), burst().start()];
+        let other = into(queue, *svc, log).delay(2 * period).start();
+        svc.advance(jump);
+        // Up to the last tick that has been reached.
+        let points = jump / MS * MS / period;
+        assert_eq!(svc.poll(), 3, "points that find an event waiting are no deliveries");
+        let next = (points + 1) * period;
+        assert_eq!(svc.next(), next.next_multiple_of(MS), "nothing is due any more");
+        let events = queue.poll(9);
+        assert_eq!(events.len(), 3);
+        for event in events {
+            let (deadline, missed) = (event.0.deadline_ns, event.0.missed);
+            if event.0.timer == other {
+                assert_eq!((deadline, missed), (2 * period, 0));
+            } else {
+                assert!(timers.contains(&event.0.timer));
+                assert_eq!((deadline, missed), (points * period, points - 1));
+            }
+        }
+        assert_eq!(svc.stats().missed, 2 * (points - 1));
+        assert_eq!(svc.run_to(next.next_multiple_of(MS)), 2, "and the burst goes on");
+    }
+}
+
+/// F5: as far as the budget goes; who takes what a poll delivered gets each point of a burst.
+#[test]
+fn q3_a_burst_that_is_taken_at_once_misses_nothing() {
+    let svc = Setup::manual(MS).start();
+    let log = Log::new();
+    let queue = svc.queue();
+    into(queue, *svc, log).delay(10 * MS).period(10 * MS).flags(SW_TIMER_BURST).start();
+    svc.advance(35 * MS);
+    for point in 1..=3 {
+        assert_eq!(svc.poll_budget(1), 1);
+        let events = queue.poll(9);
+        assert_eq!(events.len(), 1);
+        assert_eq!((events[0].0.deadline_ns, events[0].0.missed), (point * 10 * MS, 0));
+    }
+    assert_eq!((svc.poll(), svc.next()), (0, 40 * MS));
+}
+
 #[test]
 fn q3_a_reset_withdraws_the_event() {
     let svc = Setup::manual(MS).start();

@@ -273,9 +273,9 @@ fn event(timer: &Timer, deadline_ns: u64) -> (u64, u64, Option<u64>) {
     if !timer.is_periodic() || timer.mode == Mode::FixedDelay {
         return (next, next, Some(0));
     }
-    // Of a burst the first point is delivered, and the rest is missed only while that waits. Slack puts
-    // off the look at the next one.
-    let exact = timer.mode == Mode::Grid && timer.slack_ns == 0;
+    // Of a burst the first point is delivered, and the rest is missed while that waits, also what the same poll
+    // came to. Slack puts off the look at the next one.
+    let exact = timer.slack_ns == 0;
     let least = if exact { timer.latest(timer.looked_ns.0).0 } else { next };
     let most = timer.latest(timer.looked_ns.1).0;
     let distance = deadline_ns.checked_sub(next);
