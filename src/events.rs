@@ -3,17 +3,16 @@
 use crate::closure::of_token;
 use crate::engine::Engine;
 use crate::host::Host;
-use crate::queue::QueueInner;
+use crate::queue::{Kept, QueueInner};
 use crate::status::Error;
 use crate::time::Time;
 use crate::timer::{Expiry, Timer};
 use crate::timers::Timers;
 use crate::types::{self, Spec};
+use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Events that are moved out of the engine at a time.
-const CHUNK: usize = 32;
 /// Room that is made in a vector that has none.
 const ROOM: usize = 64;
 
@@ -26,11 +25,23 @@ pub struct Event {
     pub token: u64,
 }
 
+impl Kept for Event {
+    fn of(event: types::Event) -> Event {
+        Event { expiry: Expiry::from_raw(&event.expiry), token: event.ctx.addr() as u64 }
+    }
+
+    fn deadline_ns(&self) -> u64 {
+        self.expiry.deadline.as_nanos()
+    }
+}
+
 /// Expiries that wait to be taken, instead of calling back. From [`Timers::queue`].
 ///
 /// Each timer that is started with it carries a token, a number of the host's own. Any number of
-/// threads can take events; each event is delivered once, the oldest deadline of a shard first. An
-/// event that waits is still a timer: cancelled, it is never seen; reset, it comes again later.
+/// threads can take events; each event is delivered once. What one [`Queue::poll`] takes of a shard is
+/// in the order of deadlines; from one call to the next they come in the order of delivery: that of
+/// deadlines, but for a timer that comes in a later turn than its deadline asks for (started or reset
+/// to the past, with slack, or periodic and waiting). An event that waits is still a timer: cancelled, it is never seen; reset, it comes again later.
 /// While an event of a periodic timer waits, further periods add to its [`Expiry::missed`].
 ///
 /// Dropped, it cancels its timers, and the events that wait in it are gone. (If another thread is
@@ -107,14 +118,16 @@ impl Queue {
     /// # Errors
     /// [`Error::Stopped`], [`Error::NoMemory`], [`Error::Forked`].
     pub fn pop(&self) -> Result<Option<Event>, Error> {
-        let mut event = None;
-        self.take(1, &mut |taken| event = Some(taken))?;
-        Ok(event)
+        let mut event = MaybeUninit::<Event>::uninit();
+        // SAFETY: the queue is freed by drop alone; there is room for one.
+        let taken = unsafe { Engine::queue_poll(self.raw, event.as_mut_ptr(), 1) }?;
+        // SAFETY: the engine wrote it.
+        Ok((taken == 1).then(|| unsafe { event.assume_init() }))
     }
 
     /// Takes the events that wait and puts them at the end of `events`, as many as it has spare
     /// capacity for; if it has none, room for some is made. Answers how many were taken: less than
-    /// there was room for if no more wait.
+    /// there was room for if no more wait. Those of one shard are in the order of their deadlines.
     ///
     /// # Errors
     /// As `pop`; then none have been taken.
@@ -122,34 +135,12 @@ impl Queue {
         if events.len() == events.capacity() {
             events.try_reserve(ROOM).map_err(|_| Error::NoMemory)?;
         }
-        self.take(events.capacity() - events.len(), &mut |event| events.push(event))
-    }
-
-    fn take(&self, most: usize, put: &mut dyn FnMut(Event)) -> Result<usize, Error> {
-        let mut chunk = [const { std::mem::MaybeUninit::<types::Event>::uninit() }; CHUNK];
-        let mut taken = 0;
-        while taken < most {
-            let room = CHUNK.min(most - taken);
-            // SAFETY: the queue is freed by drop alone; `chunk` has room for so many.
-            let more = unsafe { Engine::queue_poll(self.raw, chunk.as_mut_ptr().cast(), room) };
-            let more = match more {
-                // What has been taken is the host's; the error comes with the next call.
-                Err(_) if taken > 0 => return Ok(taken),
-                more => more?,
-            };
-            for event in &chunk[..more] {
-                // SAFETY: the engine wrote so many.
-                let event = unsafe { event.assume_init_ref() };
-                put(Event {
-                    expiry: Expiry::from_raw(&event.expiry),
-                    token: event.ctx.addr() as u64,
-                });
-            }
-            taken += more;
-            if more < room {
-                break;
-            }
-        }
+        let room = events.spare_capacity_mut();
+        let (out, most) = (room.as_mut_ptr().cast::<Event>(), room.len());
+        // SAFETY: the queue is freed by drop alone; there is room for so many.
+        let taken = unsafe { Engine::queue_poll(self.raw, out, most) }?;
+        // SAFETY: the engine wrote so many.
+        unsafe { events.set_len(events.len() + taken) };
         Ok(taken)
     }
 

@@ -111,7 +111,7 @@
 //! | how a timer fires | `turn`, `fresh`, `wheel`, `alive`, `core`, `fire` |
 //! | who sleeps, and who wakes whom | `alarm`, `worker`, `wait` |
 //! | how a thread is kept out, and how it stops | `gate`, `attach`, `worker` |
-//! | queues | `queues`, `queue`, `lane` |
+//! | queues | `queues`, `queue`, `lane`, `order` |
 //! | how memory comes back after a peak | `trim`, `returned`, `arena` |
 //! | what is counted, measured and told | `tally`, `histogram`, `stats`, `exposition`, `report`, `stuck`, `visit` |
 //! | what both APIs are thin layers over | `engine`, `operations`, `types`, `config`, `status` |
@@ -158,6 +158,7 @@ mod models;
 #[cfg(feature = "capi")]
 mod one_shot;
 mod operations;
+mod order;
 mod plain;
 mod port;
 mod queue;

@@ -15,6 +15,7 @@ use crate::fire::Grid;
 use crate::gate::Work;
 use crate::handle::GENERATION_BITS;
 use crate::lane::Lane;
+use crate::order::put_in_order;
 use crate::port::Port;
 use crate::record::Record;
 use crate::shard::Shard;
@@ -50,9 +51,27 @@ impl std::fmt::Debug for QueueInner {
     }
 }
 
+/// An event as a taker keeps it.
+pub trait Kept {
+    /// An event that has been taken.
+    fn of(event: Event) -> Self;
+    /// Its deadline.
+    fn deadline_ns(&self) -> u64;
+}
+
+impl Kept for Event {
+    fn of(event: Event) -> Event {
+        event
+    }
+
+    fn deadline_ns(&self) -> u64 {
+        self.expiry.deadline_ns
+    }
+}
+
 /// What a look at a lane brought.
 enum Taken {
-    Event,
+    Event(Event),
     /// An entry whose event waits no more.
     Stale,
     Nothing,
@@ -167,14 +186,15 @@ impl QueueInner {
         }
     }
 
-    /// Takes at most `capacity` events.
+    /// Takes at most `capacity` events; those of one shard in the order of their deadlines, of equal ones in that of
+    /// delivery.
     ///
     /// # Safety
     /// `out` has room for `capacity` events.
-    pub(crate) unsafe fn take(
+    pub(crate) unsafe fn take<T: Kept>(
         &self,
         engine: &Engine,
-        out: *mut Event,
+        out: *mut T,
         capacity: usize,
     ) -> Result<usize, Error> {
         engine.running()?;
@@ -182,31 +202,38 @@ impl QueueInner {
         let first = self.turn.fetch_add(1, Ordering::Relaxed) as usize;
         let mut taken = 0;
         for index in (0..shards.len()).map(|n| (first + n) % shards.len()) {
+            let (begin, mut result) = (taken, Ok(()));
             while taken < capacity {
-                // SAFETY: fewer than `capacity` have been written.
-                match unsafe { self.take_one(engine, &shards[index], out.add(taken)) } {
-                    Ok(Taken::Event) => taken += 1,
+                match self.take_one(engine, &shards[index]) {
+                    Ok(Taken::Event(event)) => {
+                        // SAFETY: fewer than `capacity` have been written.
+                        unsafe { out.add(taken).write(T::of(event)) };
+                        taken += 1;
+                    }
                     Ok(Taken::Stale) => {}
                     Ok(Taken::Nothing) => break,
-                    // What has been taken is the host's; the error comes with the next call.
-                    Err(_) if taken > 0 => return Ok(taken),
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        result = Err(error);
+                        break;
+                    }
                 }
+            }
+            if taken - begin > 1 {
+                // SAFETY: these have been written just now, to the caller's array.
+                let part = unsafe { std::slice::from_raw_parts_mut(out.add(begin), taken - begin) };
+                put_in_order(part, T::deadline_ns);
+            }
+            match result {
+                // What has been taken is the host's; the error comes with the next call.
+                Err(_) if taken > 0 => return Ok(taken),
+                result => result?,
             }
         }
         Ok(taken)
     }
 
     /// Takes the oldest entry of one shard's lane.
-    ///
-    /// # Safety
-    /// `out` can be written.
-    unsafe fn take_one(
-        &self,
-        engine: &Engine,
-        shard: &Shard,
-        out: *mut Event,
-    ) -> Result<Taken, Error> {
+    fn take_one(&self, engine: &Engine, shard: &Shard) -> Result<Taken, Error> {
         let port = engine.port(shard)?;
         // Takers move only `Queued` words, which even an exclusive owner moves by compare-and-swap: so
         // they go in as if they were the owner.
@@ -217,14 +244,8 @@ impl QueueInner {
             return Ok(Taken::Nothing);
         };
         // SAFETY: the port is this thread's and has room in its inbox.
-        match unsafe { self.redeem(engine, shard, &port, Hint::unpack(bits)) } {
-            Some(event) => {
-                // SAFETY: the caller's promise.
-                unsafe { out.write(event) };
-                Ok(Taken::Event)
-            }
-            None => Ok(Taken::Stale),
-        }
+        let event = unsafe { self.redeem(engine, shard, &port, Hint::unpack(bits)) };
+        Ok(event.map_or(Taken::Stale, Taken::Event))
     }
 
     /// Turns a hint into the event that it stands for, if that still waits.

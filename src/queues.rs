@@ -5,13 +5,12 @@
 
 use crate::engine::Engine;
 use crate::gate::EXCLUSIVE;
-use crate::queue::QueueInner;
+use crate::queue::{Kept, QueueInner};
 use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::status::Error;
 use crate::sync::{Ordering, fence};
 use crate::sys::{barrier, memory::boxed};
-use crate::types::Event;
 
 impl Engine {
     /// A new queue.
@@ -48,16 +47,16 @@ impl Engine {
         Ok((queue, engine))
     }
 
-    /// Takes at most `capacity` expiries, oldest first within a shard; answers how many.
+    /// Takes at most `capacity` expiries, those of a shard oldest deadline first; answers how many.
     ///
     /// # Errors
     /// `Invalid`, `Stopped`, `NoMemory`, `Forked`.
     ///
     /// # Safety
     /// `queue` is a queue that has not been freed; `out` has room for `capacity` events.
-    pub unsafe fn queue_poll(
+    pub unsafe fn queue_poll<T: Kept>(
         queue: *const QueueInner,
-        out: *mut Event,
+        out: *mut T,
         capacity: usize,
     ) -> Result<usize, Error> {
         // SAFETY: the caller's promise.

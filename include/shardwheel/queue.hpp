@@ -97,7 +97,7 @@ public:
     sw_queue *native() const noexcept { return native_; }                  /**< The C queue. */
 
     /**
-     * Takes expiries, oldest deadline first within a shard; never waits.
+     * Takes expiries, those of a shard in the order of deadlines, oldest first; never waits.
      *
      * @return how many, 0 if there was nothing; or why it was refused. See ::sw_queue_poll
      */

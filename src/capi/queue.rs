@@ -36,8 +36,11 @@ pub unsafe extern "C" fn sw_queue_new(
     unsafe { give(made, queue) }
 }
 
-/// Takes expiries from a queue, oldest deadline first within a shard. A timer that is cancelled
-/// before it is taken is never seen.
+/// Takes expiries from a queue. What one call takes of a shard is in the order of deadlines, oldest
+/// first; of equal ones, in that of delivery. From one call to the next they come in the order in
+/// which the shard's turns delivered them: that of deadlines, too, but for a timer that came in a
+/// later turn than its deadline asks for (started or reset to the past, with slack) and a periodic
+/// one whose event waited. A timer that is cancelled before it is taken is never seen.
 ///
 /// `events`: room for `capacity` events; not NULL. `taken`: receives how many were taken; not
 /// NULL. The `ctx` of a one-shot's event is the taker's from now on: its `drop` is not called.

@@ -25,6 +25,31 @@ fn events_come_in_order_with_their_tokens() {
 }
 
 #[test]
+fn what_one_poll_takes_is_in_order() {
+    let (service, _) = manual();
+    let queue = service.queue().unwrap();
+    step(&service, ms(1_000));
+    // Each turn delivers an older deadline than the one before.
+    for at in (1..=100).rev() {
+        queue.at(Time::ZERO + ms(at), at).unwrap();
+        assert_eq!(step(&service, ms(1)), 1);
+    }
+    let token = |event: &Event| event.token;
+    // One at a time they come as they were delivered.
+    assert_eq!(queue.pop().unwrap().as_ref().map(token), Some(100));
+    let mut events = Vec::with_capacity(40);
+    let room = events.capacity() as u64;
+    assert_eq!(queue.poll(&mut events), Ok(room as usize));
+    assert_eq!(events.iter().map(token).collect::<Vec<_>>(), Vec::from_iter(100 - room..100));
+    // What was there before stays where it was.
+    events.reserve(200);
+    assert_eq!(queue.poll(&mut events), Ok(99 - room as usize));
+    let wanted: Vec<u64> = (100 - room..100).chain(1..100 - room).collect();
+    assert_eq!(events.iter().map(token).collect::<Vec<_>>(), wanted);
+    assert!(events.iter().all(|event| event.expiry.deadline == Time::ZERO + ms(event.token)));
+}
+
+#[test]
 fn a_vector_is_filled_and_not_grown() {
     let (service, _) = manual();
     let queue = service.queue().unwrap();

@@ -291,10 +291,12 @@ impl Game {
         }
         assert!(taken <= capacity);
         unsafe { events.set_len(taken) };
-        for event in &events {
-            let id = event.ctx.addr().wrapping_sub(1);
-            self.note(|| format!("   took {id}"));
-            self.check(self.reference.borrow_mut().taken(queue, id, told(&event.expiry)));
+        let told = |event: &sw_event| (event.ctx.addr().wrapping_sub(1), told(&event.expiry));
+        let events: Vec<_> = events.iter().map(told).collect();
+        self.check(self.reference.borrow().taken_together(&events));
+        for &event in &events {
+            self.note(|| format!("   took {}", event.0));
+            self.check(self.reference.borrow_mut().taken(queue, event, &events));
         }
         if taken < capacity && !self.is_over() {
             self.check(self.reference.borrow_mut().emptied(queue));

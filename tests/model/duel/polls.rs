@@ -159,8 +159,33 @@ impl Reference {
         Ok(whole)
     }
 
-    /// An event was taken from a queue.
-    pub fn taken(&mut self, queue: usize, id: Id, told: Told) -> Result<(), String> {
+    /// Events were taken from a queue by one call: are those of a shard in the order of their deadlines, and those
+    /// of one deadline in the order in which they came?
+    pub fn taken_together(&self, events: &[(Id, Told)]) -> Result<(), String> {
+        for (nth, &(id, told)) in events.iter().enumerate() {
+            for &(before, told_before) in &events[..nth] {
+                let pair = (self.timers.get(before), self.timers.get(id));
+                let (Some(one), Some(other)) = pair else { continue };
+                let once = !one.is_periodic() && !other.is_periodic();
+                let same = told_before.deadline_ns == told.deadline_ns;
+                if one.shard == other.shard
+                    && (told_before.deadline_ns > told.deadline_ns
+                        || same && once && goes_before(other, one))
+                {
+                    return Err(format!("Q3: timer {id}, told {told:?}, comes after {before}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An event was taken from a queue, with others by one call.
+    pub fn taken(
+        &mut self,
+        queue: usize,
+        (id, told): (Id, Told),
+        together: &[(Id, Told)],
+    ) -> Result<(), String> {
         let Some(timer) = self.timers.get(id) else { return Err(format!("no timer {id}")) };
         let wrong =
             |what: &str| Err(format!("timer {id}, {:?}, told {told:?}: {what}", timer.state));
@@ -174,8 +199,12 @@ impl Reference {
         if told.now_ns < told.deadline_ns || told.now_ns > self.now_ns {
             return wrong("T1: the clock");
         }
+        let is_taken =
+            |other: &Timer| together.iter().any(|&(id, _)| std::ptr::eq(&self.timers[id], other));
+        // What is left comes later.
         let earlier = |other: &&Timer| {
             other.shard == timer.shard
+                && !is_taken(other)
                 && other.queue == Some(queue)
                 && other.state == State::Waits { surely: true }
                 && !other.is_periodic()
