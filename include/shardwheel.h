@@ -445,7 +445,7 @@ typedef struct sw_stats {
     /**
      * Lateness that half of the expiries kept within: from the deadline to the reading of the clock
      * with which the slice of at most 64 expiries began that it was delivered in (to a queue: put
-     * there). This and the other percentiles are never below the truth, and less than 3.2 % above.
+     * there), or that followed a long callback. This and the other percentiles are never below the truth, and less than 3.2 % above.
      */
     uint64_t lateness_p50_ns;
     /**
@@ -461,8 +461,8 @@ typedef struct sw_stats {
      */
     uint64_t lateness_max_ns;
     /**
-     * Time that half of the callbacks kept within. One callback in 64 is timed, unless
-     * `slow_callback_ns` was set: then each is.
+     * Time that half of the callbacks kept within. The first two of a turn are timed and one in 64
+     * of the others, unless `slow_callback_ns` was set: then each is.
      */
     uint64_t callback_p50_ns;
     /**
@@ -781,7 +781,8 @@ enum sw_status sw_timer_cancel_wait(struct sw_service *service, sw_timer timer);
  *
  * Returns `SW_OK` (armed; inside the timer's own callback: again); `SW_RUNNING` (a one-shot's
  * callback runs, seen from elsewhere: unchanged); `SW_NOT_FOUND` (it had ended); `SW_FULL` (a
- * running one-shot, whose room another has taken); `SW_INVALID`; `SW_BUSY` (the shard is attached
+ * running one-shot, whose room another has taken; or the shard took no turn during hundreds of
+ * thousands of resets); `SW_INVALID`; `SW_NO_MEMORY`; `SW_BUSY` (the shard is attached
  * exclusively by another thread); `SW_STOPPED`; `SW_FORKED`. Any thread.
  */
 enum sw_status sw_timer_reset(struct sw_service *service, sw_timer timer, uint64_t delay_ns);
@@ -867,7 +868,8 @@ enum sw_status sw_timer_cancel_batch(struct sw_service *service,
  * threads' starts, cancels and resets on this shard `SW_BUSY`. The owner may attach again to
  * change it.
  *
- * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread's, or inside a callback);
+ * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread's, inside a callback, or, to own it
+ * exclusively, while another thread frees a queue);
  * `SW_UNSUPPORTED` (a threaded service); `SW_NO_MEMORY`; `SW_STOPPED`; `SW_FORKED`. Any thread.
  */
 enum sw_status sw_shard_attach(struct sw_service *service, uint32_t shard, uint32_t how);
@@ -989,8 +991,8 @@ enum sw_status sw_queue_fd(struct sw_queue *queue, int *fd);
  *
  * `queue`: not NULL.
  *
- * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread has attached to a shard exclusively)
- * or `SW_FORKED`: nothing is freed then. Any thread.
+ * Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread has attached exclusively to a shard
+ * that has timers of this queue) or `SW_FORKED`: nothing is freed then. Any thread.
  */
 enum sw_status sw_queue_free(struct sw_queue *queue);
 

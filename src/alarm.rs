@@ -84,32 +84,33 @@ impl Alarm {
 
     #[cold]
     fn lower(&self, tick: u64, clock: &Clock) {
-        if self.threaded {
-            self.ring(Woken::Earlier);
-        } else {
-            self.armed.fetch_min(tick, Ordering::Relaxed);
-            // Full: partner of the one in `set_descriptor`: whoever makes the descriptor, or points it elsewhere, after
-            // this has looked sees what is armed now.
-            barrier::full();
-            self.set_descriptor(clock);
-        }
+        if self.threaded { self.wake_thread(Woken::Earlier) } else { self.show(tick, clock) }
     }
 
     /// Wakes the owner, whatever the tick.
     #[cold]
-    pub(crate) fn ring(&self, why: Woken) {
-        if self.threaded {
-            // Of many that ring, one finds the owner asleep and pays for waking it.
-            if self.armed.swap(AWAKE, Ordering::Relaxed) != AWAKE {
-                // Relaxed: for the statistics alone.
-                self.why.store(why as u32, Ordering::Relaxed);
-                match self.descriptor.get() {
-                    Some(descriptor) => descriptor.fire_now(),
-                    None => self.bell.bump_and_wake_all(),
-                }
+    pub(crate) fn ring(&self, why: Woken, clock: &Clock) {
+        if self.threaded { self.wake_thread(why) } else { self.show(AWAKE, clock) }
+    }
+
+    /// The host has to look at `tick` at the latest.
+    fn show(&self, tick: u64, clock: &Clock) {
+        self.armed.fetch_min(tick, Ordering::Relaxed);
+        // Full: partner of the one in `set_descriptor`: whoever makes the descriptor, or points it elsewhere, after
+        // this has looked sees what is armed now.
+        barrier::full();
+        self.set_descriptor(clock);
+    }
+
+    fn wake_thread(&self, why: Woken) {
+        // Of many that ring, one finds the owner asleep and pays for waking it.
+        if self.armed.swap(AWAKE, Ordering::Relaxed) != AWAKE {
+            // Relaxed: for the statistics alone.
+            self.why.store(why as u32, Ordering::Relaxed);
+            match self.descriptor.get() {
+                Some(descriptor) => descriptor.fire_now(),
+                None => self.bell.bump_and_wake_all(),
             }
-        } else if let Some(descriptor) = self.descriptor.get() {
-            descriptor.fire_now();
         }
     }
 

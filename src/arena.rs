@@ -142,9 +142,14 @@ impl<T: Zeroed> Arena<T> {
         self.returned.count()
     }
 
+    /// Elements handed out so far and not given back.
+    pub(crate) fn held(&self) -> u64 {
+        u64::from(self.used()).saturating_sub(self.returned())
+    }
+
     /// Bytes of the elements handed out so far and not given back.
     pub(crate) fn bytes(&self) -> usize {
-        (self.used() as usize).saturating_sub(self.returned() as usize) * size_of::<T>()
+        self.held() as usize * size_of::<T>()
     }
 
     /// Gives back the pages that hold nothing but elements of `free`, which are the caller's, and takes these out

@@ -17,9 +17,10 @@ use crate::reset::To;
 use crate::shard::Shard;
 use crate::status::Error;
 use crate::sync::Ordering;
+use crate::tally::Woken;
 use crate::ticks::Due;
 use crate::types::{Spec, TIMER_ABSOLUTE, TIMER_BURST, TIMER_FIXED_DELAY};
-use crate::word::{Phase, Word};
+use crate::word::{Offset, Phase, Word};
 use std::ffi::c_void;
 use std::ptr;
 
@@ -153,6 +154,7 @@ impl Shard {
         ahead: usize,
     ) -> Result<Prepared, Error> {
         let (due, origin) = self.due_of_spec(now_ns, spec);
+        self.renew_notes(port);
         if !port.is_owner() {
             // SAFETY: the caller is the port's thread, which is the producer.
             unsafe { self.reserve(port, ahead)? };
@@ -161,7 +163,7 @@ impl Shard {
         let slot = unsafe { port.take_slot(&self.slab)? };
         let record = self.slab.at(slot);
         let kind = Kind::new(origin, needs_extra(spec), spec.period_ns != 0 || spec.slack_ns != 0);
-        let word = self.slab.encode(kind, due).and_then(|offset| {
+        let word = self.encode(port, clock, kind, due).and_then(|offset| {
             let callback = if kind.has_extra() {
                 let index = self.slab.extras.take().inspect_err(|_| self.slab.unencode(offset))?;
                 fill_extra(self.slab.extras.at(index), spec);
@@ -193,6 +195,33 @@ impl Shard {
         });
         // SAFETY: the caller has claimed the port; the slot is still its own.
         prepared.inspect_err(|_| unsafe { port.give_slot(&self.slab, slot) })
+    }
+
+    /// The beginning of a call that may need a note: here an owner, who has read no word yet, can use those again that
+    /// were given back.
+    #[inline]
+    pub(crate) fn renew_notes(&self, port: &Port) {
+        if port.is_owner() {
+            self.slab.extras.reuse_notes();
+        }
+    }
+
+    /// The offset that says `due` in a record of this kind; in a note when it does not fit. If there is none to be
+    /// had, the owner is asked to take a turn: then those can be used again that were given back.
+    pub(crate) fn encode(
+        &self,
+        port: &Port,
+        clock: &Clock,
+        kind: Kind,
+        due: Due,
+    ) -> Result<Offset, Error> {
+        let owner = port.is_owner();
+        let most = || if owner { u64::MAX } else { 2 * self.pending() };
+        self.slab.encode(kind, due, most).inspect_err(|_| {
+            if !owner {
+                self.alarm.ring(Woken::Pressure, clock);
+            }
+        })
     }
 
     fn unfill(&self, prepared: Prepared) {

@@ -11,7 +11,7 @@ use crate::operations::refuse;
 use crate::shard::Shard;
 use crate::status::Error;
 use crate::threads::PortRef;
-use crate::types::Spec;
+use crate::types::{SHARD_ANY, Spec};
 
 /// Where a timer goes, and most often the next one too.
 struct Way<'a> {
@@ -71,6 +71,9 @@ impl Engine {
         for spec in specs {
             check(spec)?;
             self.check_queue(spec)?;
+            if spec.shard != SHARD_ANY {
+                self.shard(spec.shard)?;
+            }
         }
         let Some(first) = specs.first() else { return Ok(()) };
         let mut way = self.way(first.shard)?;

@@ -117,7 +117,7 @@ impl Shard {
     ///
     /// # Safety
     /// The calling thread has claimed `port`.
-    pub(crate) unsafe fn cancel_inside(
+    unsafe fn cancel_inside(
         &self,
         port: &Port,
         handle: Handle,
@@ -196,20 +196,27 @@ impl Shard {
         self.slab.extras.get(record.extra_index())
     }
 
+    /// The word of the timer in a slot, if it would be delivered to this queue. Any thread; true of timers that nobody
+    /// starts or ends meanwhile.
+    fn waits_for_queue(&self, slot: u32, queue: &QueueInner) -> Option<Word> {
+        let record = self.slab.at(slot);
+        let word = record.word();
+        let named = self.extra_of(record).map(|extra| extra.queue.load(Ordering::Relaxed));
+        let same = named == Some(std::ptr::from_ref(queue).cast_mut().cast());
+        (word.waits() && same).then_some(word)
+    }
+
+    /// Has the shard timers that would be delivered to this queue?
+    pub(crate) fn has_timers_of(&self, queue: &QueueInner) -> bool {
+        (1..self.slab.end()).any(|slot| self.waits_for_queue(slot, queue).is_some())
+    }
+
     /// Cancels the timer in a slot if it would be delivered to this queue.
     ///
     /// # Safety
     /// The calling thread has claimed `port`; starts with this queue are kept out.
     pub(crate) unsafe fn cancel_if_of(&self, port: &Port, slot: u32, queue: &QueueInner) {
-        let record = self.slab.at(slot);
-        let word = record.word();
-        if !word.waits() {
-            return;
-        }
-        let named = self.extra_of(record).map(|extra| extra.queue.load(Ordering::Relaxed));
-        if named != Some(std::ptr::from_ref(queue).cast_mut().cast()) {
-            return;
-        }
+        let Some(word) = self.waits_for_queue(slot, queue) else { return };
         let handle = Handle { shard: self.index, slot, generation: word.generation() };
         // A thread that is just becoming the exclusive owner gives way while a queue is freed.
         // SAFETY: the caller's promise.

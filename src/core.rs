@@ -4,6 +4,7 @@
 //! its attached thread, or the thread that polls it. No function of the host runs while it is
 //! borrowed.
 
+mod ready;
 mod upkeep;
 
 use self::upkeep::COMPACT_FROM;
@@ -70,11 +71,16 @@ pub(crate) struct Core {
     fresh: Fresh,
     /// Reminders of timers that were due when they were filed, in the order of filing.
     pub(crate) ready: VecDeque<Reminder>,
+    /// The latest tick of any that was put there, and whether one has come after a later one.
+    ready_tick: u64,
+    disordered: bool,
     /// Reminders of one tick that have been collected and not looked at yet.
     pub(crate) batch: Batch,
     /// While a turn runs: how many of `ready`, at its front, it still has to serve. The rest waits for
     /// the next one.
     pub(crate) ready_now: usize,
+    /// While a callback runs: its timer has been reset in it.
+    pub(crate) regridded: bool,
     /// While a turn runs: what is filed for this tick or an earlier one waits for the next turn.
     pub(crate) horizon: u64,
     /// The clock as the turn began; never goes back.
@@ -112,8 +118,11 @@ impl Core {
             wheel,
             fresh: Fresh::new(),
             ready: VecDeque::new(),
+            ready_tick: 0,
+            disordered: false,
             batch: Batch::new(),
             ready_now: 0,
+            regridded: false,
             horizon: 0,
             now_ns: 0,
             looked: Due { tick, deadline_ns: 0 },
@@ -170,13 +179,6 @@ impl Core {
             self.file_ready(record, slot, tag, tick)?;
         }
         self.filed(record, slot, tag);
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn file_ready(&mut self, record: &Record, slot: u32, tag: u16, tick: u64) -> Result<(), Error> {
-        self.reserve_ready(2)?;
-        self.push_ready(record, slot, tag, tick);
         Ok(())
     }
 
@@ -246,17 +248,6 @@ impl Core {
         self.stirred += 1;
     }
 
-    /// Puts a reminder with those that are due, in the place of the last if that is the slot's own, and
-    /// not one that the running turn serves.
-    fn push_ready(&mut self, record: &Record, slot: u32, tag: u16, tick: u64) {
-        let reminder = Reminder::new(slot, tag.into(), tick);
-        let replaces = self.ready.len() > self.ready_now;
-        match self.ready.back_mut() {
-            Some(last) if replaces && is_newest(record, slot, *last) => *last = reminder,
-            _ => self.ready.push_back(reminder),
-        }
-    }
-
     /// Files a reminder that must not be lost, after `reserve_ready` has made room for it.
     pub(crate) fn file_surely(&mut self, record: &Record, slot: u32, tick: u64) {
         if self.file(record, slot, tick).is_err() {
@@ -275,19 +266,6 @@ impl Core {
             self.ready_now += 1;
         }
         self.filed(record, slot, tag);
-    }
-
-    /// Makes sure that `count` reminders can be put with those that are due at once. `file` asks for
-    /// one more than it uses, which leaves room for one `file_surely` at any time.
-    #[inline]
-    pub(crate) fn reserve_ready(&mut self, count: usize) -> Result<(), Error> {
-        self.ready.try_reserve(count).map_err(|_| Error::NoMemory)
-    }
-
-    /// Can one reminder be put with those that are due at once, and one more?
-    #[inline(always)]
-    pub(crate) fn has_room_for_ready(&self) -> bool {
-        self.ready.capacity() - self.ready.len() >= 2
     }
 
     /// Would `take_in` do anything with this entry?

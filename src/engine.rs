@@ -173,6 +173,7 @@ impl Engine {
         };
         let home = self.shard(home)?;
         if home.gate.is(EXCLUSIVE) {
+            self.running()?;
             return self.shards.iter().find(|shard| !shard.gate.is(EXCLUSIVE)).ok_or(Error::Busy);
         }
         Ok(home)

@@ -6,7 +6,7 @@
 //! note is written before a word names it and does not change while one does; whoever moves the
 //! word away from it gives it back. Notes go back through the owner of the shard alone, between two of
 //! its looks at records, so that the owner never acts on a note that has come to mean another
-//! instant.
+//! instant. While the owner takes no turn, other threads can use up so many and no more.
 
 use crate::arena::{Arena, Zeroed};
 use crate::status::Error;
@@ -15,6 +15,9 @@ use crate::tagged::TaggedStack;
 use crate::ticks::Due;
 use crate::word::FAR_LIMIT;
 use std::ffi::c_void;
+
+/// So many notes, or more where more timers live, may be given back before the owner has to look: 6 MiB.
+const NOTES: u64 = 1 << 18;
 
 /// The rarer properties of one timer.
 #[derive(Debug, Default)]
@@ -98,10 +101,13 @@ impl Extras {
         self.extras.at(index)
     }
 
-    /// Writes an instant down. Any thread.
-    pub(crate) fn note(&self, due: Due) -> Result<u32, Error> {
+    /// Writes an instant down. Any thread. `most`: how many notes there may be, if they are many.
+    pub(crate) fn note(&self, due: Due, most: impl FnOnce() -> u64) -> Result<u32, Error> {
         let index = match self.free_notes.pop(|index| &self.notes.at(index).link) {
             Some(index) => index,
+            None if self.notes.held() >= NOTES && self.notes.held() >= most() => {
+                return Err(Error::Full);
+            }
             None => self.notes.fresh(1)?.first,
         };
         let note = self.notes.at(index);
@@ -126,7 +132,7 @@ impl Extras {
         self.retired_notes.push(index, &self.notes.at(index).link);
     }
 
-    /// The owner, at the beginning of a turn, when it holds no word that it has read before.
+    /// The owner, at the beginning of a turn or of a call, when it holds no word that it has read before.
     pub(crate) fn reuse_notes(&self) {
         while let Some(index) = self.retired_notes.pop(|index| &self.notes.at(index).link) {
             self.free_notes.push(index, &self.notes.at(index).link);

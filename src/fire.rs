@@ -7,6 +7,7 @@
 
 use crate::core::is_newest;
 use crate::extra::Extra;
+use crate::grid::{Grid, is_burst};
 use crate::queue::QueueInner;
 use crate::record::{Record, callback_of, drop_of};
 use crate::shard::Shard;
@@ -16,10 +17,16 @@ use crate::sys::call::{call_host, drop_host, slow_hook};
 use crate::tally::SAMPLE;
 use crate::ticks::Due;
 use crate::turn::{Served, Turn};
-use crate::types::{Callback, Expiry, NEVER, TIMER_BURST, TIMER_FIXED_DELAY};
+use crate::types::{Callback, Expiry, NEVER};
 use crate::wheel::Reminder;
 use crate::word::{Offset, Phase, Word};
 use std::ffi::c_void;
+
+/// The first callbacks of a turn, which are all timed.
+const TIMED: u64 = 2;
+/// After a callback that took longer the clock is read again, by which lateness is told. In a model never: it must do
+/// the same each time.
+const LONG_NS: u64 = if cfg!(loom) { u64::MAX } else { 50_000 };
 
 impl Turn<'_> {
     /// Looks at a reminder. An error means that nothing was done and it must be looked at again.
@@ -166,6 +173,8 @@ impl Turn<'_> {
             now_ns: self.now_ns,
             missed,
         };
+        // SAFETY: the caller owns the shard.
+        unsafe { shard.with_core(|core| core.regridded = false) };
         self.call(extra.callback.load(Ordering::Relaxed), record.ctx(), &expiry, nth);
         // SAFETY: the caller owns the shard, and `reserve_ready` made room.
         unsafe { self.settle(record, slot, Some((extra, offset))) };
@@ -191,7 +200,7 @@ impl Turn<'_> {
         }
         let next_ns = served_ns.saturating_add(grid.period_ns);
         let next = self.shard.due_of(extra, next_ns, 0);
-        Ok((self.shard.slab.encode(record.kind(), next)?, Some(next)))
+        Ok((self.shard.slab.encode(record.kind(), next, || u64::MAX)?, Some(next)))
     }
 
     /// Measures how late an expiry is delivered.
@@ -209,25 +218,29 @@ impl Turn<'_> {
         self.note_lateness(expiry.deadline_ns);
         // Relaxed: read back by this thread alone, from inside the callback.
         shard.running.store(expiry.timer, Ordering::Relaxed);
-        if shard.slow_callback_ns == 0 && nth % SAMPLE != 1 {
+        let each = shard.slow_callback_ns != 0 || nth.wrapping_sub(self.fired) <= TIMED;
+        if each || nth % SAMPLE == 1 {
+            self.call_timed(callback, ctx, expiry, if each { 1 } else { SAMPLE });
+        } else {
             // SAFETY: whoever started the timer promised that its callback can be called with its ctx.
             unsafe { call_host(callback, ctx, expiry) };
-        } else {
-            self.call_timed(callback, ctx, expiry);
         }
         shard.running.store(0, Ordering::Relaxed);
     }
 
     /// Runs the callback by the clock, and tells the host if it took long.
     #[inline(never)]
-    fn call_timed(&self, callback: Callback, ctx: *mut c_void, expiry: &Expiry) {
+    fn call_timed(&self, callback: Callback, ctx: *mut c_void, expiry: &Expiry, weight: u64) {
         let shard = self.shard;
         let limit_ns = shard.slow_callback_ns;
         let began_ns = shard.tally.callback_begins();
         // SAFETY: as in `call`.
         unsafe { call_host(callback, ctx, expiry) };
-        let weight = if limit_ns == 0 { SAMPLE } else { 1 };
         let elapsed_ns = shard.tally.callback_ends(began_ns, weight);
+        if elapsed_ns > LONG_NS {
+            // Those behind it are late by that.
+            self.slice_ns.set(self.slice_ns.get().max(self.clock.now()));
+        }
         if limit_ns != 0 && elapsed_ns > limit_ns && !shard.forked() {
             shard.tally.slow_callbacks.add(1);
             if let Some(hook) = shard.hooks.on_slow_callback {
@@ -287,7 +300,7 @@ impl Turn<'_> {
                 shard.with_core(|core| {
                     // What the callback has started was armed before. Without memory that waits.
                     let _ = shard.settle_fresh(core, self.clock);
-                    if again {
+                    if again && !core.regridded {
                         core.file_again(record, slot, due.tick);
                     } else {
                         core.file_surely(record, slot, due.tick);
@@ -344,38 +357,6 @@ impl Turn<'_> {
     }
 }
 
-/// The grid of a periodic timer; of a one-shot, with a period of 0, its one point.
-pub(crate) struct Grid {
-    pub(crate) period_ns: u64,
-    pub(crate) burst: bool,
-    pub(crate) fixed_delay: bool,
-}
-
-impl Grid {
-    pub(crate) fn of(extra: &Extra) -> Grid {
-        let flags = extra.flags.load(Ordering::Relaxed);
-        Grid {
-            period_ns: extra.period_ns.load(Ordering::Relaxed),
-            burst: flags & TIMER_BURST != 0,
-            fixed_delay: flags & TIMER_FIXED_DELAY != 0,
-        }
-    }
-
-    /// Which point of the grid is served now, and how many before it went by: the latest that is due
-    /// (the first, if each is served). `reached_ns` is the instant of the tick that has been reached.
-    pub(crate) fn serve(&self, deadline_ns: u64, reached_ns: u64) -> (u64, u64) {
-        if self.period_ns == 0 || self.burst || self.fixed_delay || deadline_ns == NEVER {
-            return (deadline_ns, 0);
-        }
-        let missed = reached_ns.saturating_sub(deadline_ns) / self.period_ns;
-        (deadline_ns + missed * self.period_ns, missed)
-    }
-}
-
-fn is_burst(extra: &Extra) -> bool {
-    extra.flags.load(Ordering::Relaxed) & TIMER_BURST != 0
-}
-
 impl Shard {
     /// Moves a word: by compare-and-swap, or by a store where nobody else may move it.
     #[inline(always)]
@@ -420,7 +401,7 @@ impl Shard {
     pub(crate) fn after(&self, record: &Record, extra: &Extra, now_ns: u64) -> (Offset, Due) {
         let period_ns = extra.period_ns.load(Ordering::Relaxed);
         let due = self.due_of(extra, now_ns.saturating_add(period_ns), now_ns);
-        match self.slab.encode(record.kind(), due) {
+        match self.slab.encode(record.kind(), due, || u64::MAX) {
             Ok(offset) => (offset, due),
             Err(_) => (Offset::NEVER, Due { tick: crate::ticks::NEVER_TICK, deadline_ns: NEVER }),
         }

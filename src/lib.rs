@@ -108,7 +108,7 @@
 //! | where a start goes | `arm`, `arm_batch`, `port`, `capacity`, `slab`, `record`, `inbox`, `alarm` |
 //! | where a cancel goes | `handle`, `word`, `record`, `cancel`, `slab` |
 //! | where a reset goes | `reset`, `word`, `ticks` |
-//! | how a timer fires | `turn`, `fresh`, `wheel`, `alive`, `core`, `fire` |
+//! | how a timer fires | `turn`, `fresh`, `wheel`, `alive`, `core`, `fire`, `grid` |
 //! | who sleeps, and who wakes whom | `alarm`, `worker`, `wait` |
 //! | how a thread is kept out, and how it stops | `gate`, `attach`, `worker` |
 //! | queues | `queues`, `queue`, `lane`, `order` |
@@ -148,6 +148,7 @@ mod extra;
 mod fire;
 mod fresh;
 mod gate;
+mod grid;
 mod handle;
 mod histogram;
 mod host;

@@ -83,7 +83,8 @@ impl Engine {
     /// Cancels the timers that would have been delivered to the queue, and frees it.
     ///
     /// # Errors
-    /// `Invalid`, `Forked`; `Busy` while another thread owns a shard exclusively (nothing is changed).
+    /// `Invalid`, `Forked`; `Busy` while another thread exclusively owns a shard that has timers of the queue
+    /// (nothing is changed).
     ///
     /// # Safety
     /// `queue` is a queue that has not been freed, and no other thread uses it any more.
@@ -106,16 +107,16 @@ impl Engine {
     }
 
     fn close_queue(&self, queue: &QueueInner) -> Result<(), Error> {
-        let _closing = Closing::begin(self)?;
+        let _closing = Closing::begin(self, queue)?;
         // All that can be refused comes before the queue is closed.
-        for shard in &self.shards {
+        for shard in self.shards_to_clear(queue) {
             self.port(shard)?;
         }
         if !queue.close() {
             return Err(Error::Invalid);
         }
         self.settle_all(true);
-        for shard in &self.shards {
+        for shard in self.shards_to_clear(queue) {
             let port = self.port(shard)?;
             for slot in 1..shard.slab.end() {
                 // SAFETY: the port is this thread's.
@@ -126,6 +127,20 @@ impl Engine {
         // No timer names the queue any more; whoever ended one of them may still be at it.
         self.settle_all(false);
         Ok(())
+    }
+
+    /// Does another thread own the shard exclusively?
+    fn is_anothers(&self, shard: &Shard) -> bool {
+        shard.gate.is(EXCLUSIVE) && !self.port(shard).is_ok_and(|port| port.is_exclusive())
+    }
+
+    /// The shards that may hold timers of a queue that is being freed. One that has some and seems to be another's is one
+    /// that a thread is about to take, and will not.
+    fn shards_to_clear(&self, queue: &QueueInner) -> impl Iterator<Item = &Shard> {
+        let stopped = self.running().is_err();
+        let concerned =
+            move |shard: &&Shard| stopped || !self.is_anothers(shard) || shard.has_timers_of(queue);
+        self.shards.iter().filter(concerned)
     }
 
     /// Waits until no other thread is inside a gate that it entered before.
@@ -165,15 +180,15 @@ impl Drop for OwnedQueue {
 struct Closing<'a>(&'a Engine);
 
 impl<'a> Closing<'a> {
-    fn begin(engine: &'a Engine) -> Result<Closing<'a>, Error> {
+    fn begin(engine: &'a Engine, queue: &QueueInner) -> Result<Closing<'a>, Error> {
         // Relaxed: see the fence.
         engine.closing.fetch_add(1, Ordering::Relaxed);
         // SeqCst: partner of the heavy fence in `Gate::close`; see `is_closing`.
         fence(Ordering::SeqCst);
         let closing = Closing(engine);
-        let mine = |shard: &Shard| engine.port(shard).is_ok_and(|port| port.is_exclusive());
-        let strange = engine.shards.iter().any(|shard| shard.gate.is(EXCLUSIVE) && !mine(shard));
-        if strange && engine.running().is_ok() { Err(Error::Busy) } else { Ok(closing) }
+        let refused = |shard: &Shard| engine.is_anothers(shard) && shard.has_timers_of(queue);
+        let busy = engine.running().is_ok() && engine.shards.iter().any(refused);
+        if busy { Err(Error::Busy) } else { Ok(closing) }
     }
 }
 

@@ -63,6 +63,7 @@ impl Shard {
     ) -> Result<Outcome, Error> {
         let inside = self.gate.enter(&port.own.busy, Work::Other, port.is_owner())?;
         let Some(record) = self.slab.get(handle.slot) else { return Ok(Outcome::NotFound) };
+        self.renew_notes(port);
         let mut word = record.word();
         if word.generation() != handle.generation || over(word) {
             return Ok(Outcome::NotFound);
@@ -96,9 +97,13 @@ impl Shard {
                     }
                     if own && !periodic && word.offset() == Offset::NONE {
                         drop(inside);
-                        return self.arm_again(port, record, handle, due);
+                        return self.arm_again(port, clock, record, handle, due);
                     }
-                    self.put(port, record, word, Phase::Running, due)?
+                    if own {
+                        // SAFETY: the port's thread owns the shard.
+                        unsafe { self.with_core(|core| core.regridded = true) };
+                    }
+                    self.put(port, clock, record, word, Phase::Running, due)?
                 }
             };
             match moved {
@@ -112,12 +117,13 @@ impl Shard {
     fn put(
         &self,
         port: &Port,
+        clock: &Clock,
         record: &Record,
         word: Word,
         phase: Phase,
         due: Due,
     ) -> Result<Result<(), Word>, Error> {
-        let offset = self.slab.encode(record.kind(), due)?;
+        let offset = self.encode(port, clock, record.kind(), due)?;
         let moved = self.swap(port, record, word, word.with(phase, offset));
         if moved.is_ok() {
             self.slab.release(word.offset());
@@ -145,7 +151,12 @@ impl Shard {
         let before = self.slab.decode(record, word.offset());
         // What a note says is the owner's to rely on; any other thread sends a reminder in any case.
         let known = port.is_owner() || word.offset().far_note().is_none();
-        let later = known && !queued && before.is_some_and(|before| due.tick >= before.tick);
+        let mut later = known && !queued && before.is_some_and(|before| due.tick >= before.tick);
+        if later && port.is_owner() {
+            // SAFETY: the port's thread owns the shard. In a turn one that was due is so at the next turn only, if it is
+            // reset to now.
+            later = unsafe { self.with_core(|core| due.tick > core.horizon) };
+        }
         if !later && !port.is_owner() {
             // SAFETY: the caller is the port's thread.
             unsafe { self.reserve(port, 1)? };
@@ -156,7 +167,7 @@ impl Shard {
         }
         // Before the swap, which proves that it is this timer's: after it the timer is anybody's.
         let queue = self.extra_of(record).map(|extra| extra.queue.load(Ordering::Relaxed));
-        let moved = self.put(port, record, word, Phase::Pending, due)?;
+        let moved = self.put(port, clock, record, word, Phase::Pending, due)?;
         if moved.is_err() || later {
             return Ok(moved);
         }
@@ -187,6 +198,7 @@ impl Shard {
     fn arm_again(
         &self,
         port: &Port,
+        clock: &Clock,
         record: &Record,
         handle: Handle,
         due: Due,
@@ -203,7 +215,7 @@ impl Shard {
                 port.free_credits(1);
                 return Ok(Outcome::NotFound);
             }
-            match self.put(port, record, word, Phase::Running, due) {
+            match self.put(port, clock, record, word, Phase::Running, due) {
                 Ok(Ok(())) => {
                     port.revive();
                     return Ok(Outcome::Done);

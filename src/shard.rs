@@ -268,7 +268,7 @@ impl Shard {
         barrier::full();
         self.alarm.notice(tick, clock);
         if block_full && port.inbox.waiting() >= PRESSURE {
-            self.alarm.ring(Woken::Pressure);
+            self.alarm.ring(Woken::Pressure, clock);
         }
     }
 

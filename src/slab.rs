@@ -194,9 +194,15 @@ impl Slab {
         (Word::free(generation.wrapping_add(1)), generation == self.last_generation)
     }
 
-    /// The offset that says `due` in a record of this kind; writes a note when it does not fit.
+    /// The offset that says `due` in a record of this kind; writes a note when it does not fit. `most` as in
+    /// `Extras::note`.
     #[inline]
-    pub(crate) fn encode(&self, kind: Kind, due: Due) -> Result<Offset, Error> {
+    pub(crate) fn encode(
+        &self,
+        kind: Kind,
+        due: Due,
+        most: impl FnOnce() -> u64,
+    ) -> Result<Offset, Error> {
         if due.tick == NEVER_TICK {
             return Ok(Offset::NEVER);
         }
@@ -207,7 +213,7 @@ impl Slab {
         {
             return Ok(offset);
         }
-        self.extras.note(due).map(Offset::far)
+        self.extras.note(due, most).map(Offset::far)
     }
 
     /// The tick that a word of this record says, or `None` when nothing is armed.

@@ -96,11 +96,13 @@ impl Ticks {
     /// Moves a due tick later within the slack, to the tick with the most trailing zeros, so that
     /// timers with slack meet. (The idea is Linux's `round_jiffies` and timer slack.)
     pub(crate) fn relax(self, due: Due, slack_ns: u64) -> Due {
-        let slack_ticks = slack_ns / self.tick_ns;
-        if slack_ticks == 0 || due.tick == 0 || due.tick == NEVER_TICK {
+        if slack_ns == 0 || due.tick == 0 || due.tick == NEVER_TICK {
             return due;
         }
-        let last = due.tick.saturating_add(slack_ticks).min(NEVER_TICK - 1);
+        let last = self.floor(due.deadline_ns.saturating_add(slack_ns));
+        if last <= due.tick {
+            return due;
+        }
         let differing = (due.tick - 1) ^ last;
         let keep = u64::MAX << (63 - differing.leading_zeros());
         Due { tick: last & keep, deadline_ns: due.deadline_ns }
@@ -210,6 +212,16 @@ mod tests {
                 let best = (tick..=tick + slack).map(u64::trailing_zeros).max().unwrap();
                 assert_eq!(relaxed.tick.trailing_zeros(), best, "{tick} + {slack}");
             }
+        }
+        // Off the grid, to the nanosecond.
+        for deadline_ns in 6_000..9_000 {
+            let due = ticks.due(deadline_ns);
+            for slack_ns in [1, 250, 999, 1_000, 1_500, 2_999] {
+                let tick = ticks.relax(due, slack_ns).tick;
+                assert!(tick == due.tick || tick * 1_000 <= deadline_ns + slack_ns);
+            }
+            let late = Due { tick: due.tick + 9, deadline_ns };
+            assert_eq!(ticks.relax(late, 1_500), late, "armed when it was over");
         }
     }
 }

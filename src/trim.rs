@@ -30,7 +30,7 @@ impl Engine {
         for shard in self.shards() {
             // Relaxed, here and in `tidy`: nothing comes with it.
             shard.trim_wanted.store(true, Ordering::Relaxed);
-            shard.alarm.ring(Woken::Other);
+            shard.alarm.ring(Woken::Other, self.clock());
         }
         self.shards().iter().try_for_each(|shard| shard.slab.trim().ok_or(Error::NoMemory))
     }

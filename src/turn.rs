@@ -29,8 +29,10 @@ pub(crate) struct Turn<'a> {
     /// The clock as the turn began, and the tick that it had reached.
     pub(crate) now_ns: u64,
     pub(crate) now_tick: u64,
-    /// The clock as the slice at hand began.
+    /// The clock as the slice at hand began, or after a long callback in it.
     pub(crate) slice_ns: Cell<u64>,
+    /// What `Counters::fired` of the port was.
+    pub(crate) fired: u64,
 }
 
 /// What became of a reminder.
@@ -57,7 +59,9 @@ impl Shard {
                 (core.now_ns, now_tick)
             })
         };
-        let turn = Turn { shard: self, port, clock, now_ns, now_tick, slice_ns: Cell::new(now_ns) };
+        let slice_ns = Cell::new(now_ns);
+        let fired = port.own.counters.fired.get();
+        let turn = Turn { shard: self, port, clock, now_ns, now_tick, slice_ns, fired };
         let time = self.tally.turn_begins(self.alarm.is_threaded(), clock, now_ns);
         self.note_origin(now_tick);
         self.slab.extras.reuse_notes();
@@ -70,6 +74,7 @@ impl Shard {
         // SAFETY: as above.
         unsafe {
             self.with_core(|core| {
+                core.order_ready();
                 core.horizon = turn.now_tick;
                 core.ready_now = core.ready.len();
             });
@@ -106,6 +111,7 @@ impl Shard {
             }
             looked += 1;
             if looked % EXPIRIES == 0 {
+                self.slab.extras.reuse_notes();
                 // SAFETY: as above.
                 unsafe { self.take_in_all(clock) };
                 turn.slice_ns.set(now_ns.max(clock.now()));
@@ -195,7 +201,12 @@ impl Shard {
         unsafe {
             self.with_core(|core| {
                 let _ = self.settle_fresh(core, clock);
-                if core.has_due() { 0 } else { core.wheel.next_tick().unwrap_or(NEVER_TICK) }
+                core.drop_dead_due(&self.slab);
+                if core.has_due() {
+                    0
+                } else {
+                    core.wheel.next_due(&self.slab).unwrap_or(NEVER_TICK)
+                }
             })
         }
     }

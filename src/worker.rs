@@ -185,7 +185,7 @@ impl Engine {
             shard.gate.close(STOPPED);
         }
         for shard in self.shards() {
-            shard.alarm.ring(Woken::Other);
+            shard.alarm.ring(Woken::Other, self.clock());
         }
         let workers = std::mem::take(&mut *self.lock_workers());
         for worker in workers {

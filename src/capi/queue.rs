@@ -82,8 +82,8 @@ pub unsafe extern "C" fn sw_queue_fd(queue: *mut sw_queue, fd: *mut c_int) -> sw
 ///
 /// `queue`: not NULL.
 ///
-/// Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread has attached to a shard exclusively)
-/// or `SW_FORKED`: nothing is freed then. Any thread.
+/// Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread has attached exclusively to a shard
+/// that has timers of this queue) or `SW_FORKED`: nothing is freed then. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_queue_free(queue: *mut sw_queue) -> sw_status {
     if queue.is_null() {

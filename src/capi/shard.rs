@@ -17,7 +17,8 @@ use std::ffi::c_int;
 /// threads' starts, cancels and resets on this shard `SW_BUSY`. The owner may attach again to
 /// change it.
 ///
-/// Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread's, or inside a callback);
+/// Returns `SW_OK`; `SW_INVALID`; `SW_BUSY` (another thread's, inside a callback, or, to own it
+/// exclusively, while another thread frees a queue);
 /// `SW_UNSUPPORTED` (a threaded service); `SW_NO_MEMORY`; `SW_STOPPED`; `SW_FORKED`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_shard_attach(

@@ -217,7 +217,8 @@ pub unsafe extern "C" fn sw_timer_cancel_wait(
 ///
 /// Returns `SW_OK` (armed; inside the timer's own callback: again); `SW_RUNNING` (a one-shot's
 /// callback runs, seen from elsewhere: unchanged); `SW_NOT_FOUND` (it had ended); `SW_FULL` (a
-/// running one-shot, whose room another has taken); `SW_INVALID`; `SW_BUSY` (the shard is attached
+/// running one-shot, whose room another has taken; or the shard took no turn during hundreds of
+/// thousands of resets); `SW_INVALID`; `SW_NO_MEMORY`; `SW_BUSY` (the shard is attached
 /// exclusively by another thread); `SW_STOPPED`; `SW_FORKED`. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sw_timer_reset(

@@ -243,7 +243,7 @@ pub struct sw_stats {
     pub overdue_ns: u64,
     /// Lateness that half of the expiries kept within: from the deadline to the reading of the clock
     /// with which the slice of at most 64 expiries began that it was delivered in (to a queue: put
-    /// there). This and the other percentiles are never below the truth, and less than 3.2 % above.
+    /// there), or that followed a long callback. This and the other percentiles are never below the truth, and less than 3.2 % above.
     pub lateness_p50_ns: u64,
     /// Lateness that 99 % of the expiries kept within.
     pub lateness_p99_ns: u64,
@@ -251,8 +251,8 @@ pub struct sw_stats {
     pub lateness_p999_ns: u64,
     /// Lateness of the latest expiry.
     pub lateness_max_ns: u64,
-    /// Time that half of the callbacks kept within. One callback in 64 is timed, unless
-    /// `slow_callback_ns` was set: then each is.
+    /// Time that half of the callbacks kept within. The first two of a turn are timed and one in 64
+    /// of the others, unless `slow_callback_ns` was set: then each is.
     pub callback_p50_ns: u64,
     /// Time that 99 % of the callbacks kept within.
     pub callback_p99_ns: u64,

@@ -207,7 +207,8 @@ impl Service {
     /// Moves the clock on; whoever sleeps gets up, as by the kernel.
     fn forward(&self, ticks: u64) {
         self.advance(ticks * TICK).unwrap();
-        self.shards().iter().for_each(|shard| shard.alarm.ring(crate::tally::Woken::Deadline));
+        let why = crate::tally::Woken::Deadline;
+        self.shards().iter().for_each(|shard| shard.alarm.ring(why, self.clock()));
     }
 
     fn halt(&self) -> Result<u64, Error> {

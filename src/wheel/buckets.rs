@@ -107,6 +107,13 @@ impl Buckets {
         if chunk == bucket.last() { bucket.last_len() } else { self.pool.chunk(chunk).len as usize }
     }
 
+    /// The reminders of `bucket`, if one chunk holds them all.
+    pub(super) fn all_in_one_chunk(&self, bucket: usize) -> Option<&[Reminder]> {
+        let Bucket { head, .. } = self.buckets[bucket];
+        let alone = head == self.buckets[bucket].last();
+        alone.then(|| &self.pool.chunk(head).entries[..self.buckets[bucket].last_len()])
+    }
+
     /// Appends a reminder.
     #[inline(always)]
     pub(super) fn push(&mut self, bucket: usize, reminder: Reminder) -> Result<(), NoMemory> {

@@ -32,7 +32,7 @@ pub(crate) enum Collected {
 pub(super) const AHEAD: usize = 12;
 
 /// Lowest level out of which the record has to be asked.
-const ASK: u32 = 4;
+pub(super) const ASK: u32 = 4;
 
 impl Wheel {
     /// Moves reminders that come up at or before `now` to `out`: of one tick alone, the earliest,

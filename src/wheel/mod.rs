@@ -43,6 +43,7 @@ pub(crate) use cascade::Collected;
 pub(crate) use reminder::{Batch, Look, NoMemory, Records, Reminder};
 
 use buckets::Buckets;
+use cascade::ASK;
 use chunks::ENTRIES;
 
 /// Reminders, in the order in which they come up.
@@ -106,6 +107,29 @@ impl Wheel {
         }
         let bucket = self.cascading.or_else(|| self.buckets.first())?;
         Some(bits::first_tick(self.elapsed, bucket))
+    }
+
+    /// As `next_tick`, but the tick of the first reminder itself where a look at one chunk tells it, so that nobody
+    /// need wake for a cascade alone.
+    pub(crate) fn next_due(&self, records: &impl Records) -> Option<u64> {
+        let first = self.next_tick()?;
+        let bucket = self.buckets.first()?;
+        let level = bits::level(bucket);
+        if level == 0 || self.cascading.is_some() {
+            return Some(first);
+        }
+        let Some(reminders) = self.buckets.all_in_one_chunk(bucket) else { return Some(first) };
+        let last = first + bits::below(level);
+        let tick = |&reminder: &Reminder| {
+            if level < ASK {
+                return first + (reminder.tick() & bits::below(level));
+            }
+            match records.look(reminder) {
+                Look::Dead => last,
+                Look::At(tick) => tick.clamp(first, last),
+            }
+        };
+        reminders.iter().map(tick).min()
     }
 
     /// Drops all reminders. The memory stays with the wheel, `elapsed` stays too.

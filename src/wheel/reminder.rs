@@ -49,6 +49,12 @@ impl Reminder {
         self.0 & ((1 << TICK_BITS) - 1)
     }
 
+    /// How many ticks it is before `tick`, if these are fewer than 2^18.
+    #[inline]
+    pub(crate) fn age(self, tick: u64) -> u64 {
+        tick.wrapping_sub(self.tick()) & ((1 << TICK_BITS) - 1)
+    }
+
     /// The same slot and generation at another tick.
     #[inline(always)]
     pub(super) fn at(self, tick: u64) -> Reminder {
@@ -162,6 +168,7 @@ mod tests {
                     assert_eq!(r.generation(), generation & ((1 << GEN_BITS) - 1));
                     assert_eq!(r.tick(), tick & ((1 << TICK_BITS) - 1));
                     assert_eq!(r.at(5), Reminder::new(slot, generation, 5));
+                    assert_eq!(r.age(tick.wrapping_add(77)), 77);
                 }
             }
         }

@@ -118,6 +118,7 @@ impl World {
         let taken = Setup::manual(MS).start();
         let of_taken = taken.start(HOUR, log);
         let taken_queue = taken.queue();
+        taken.timer().delay(HOUR).queue(taken_queue).log(log).start();
         let (over, until) = channel();
         let (ready, attached) = channel();
         let door = taken.door();

@@ -96,6 +96,47 @@ fn q5_shared_any_thread_still_starts_cancels_and_resets() {
 }
 
 #[test]
+fn q5_a_queue_is_freed_beside_an_exclusive_owner_who_has_none_of_its_timers() {
+    let svc = Setup::manual(MS).shards(2).start();
+    let log = Log::new();
+    let (idle, mine, theirs) = (svc.queue(), svc.queue(), svc.queue());
+    let timer = |queue, shard| svc.timer().delay(MS).queue(queue).shard(shard).log(log);
+    timer(mine, 1).start();
+    timer(theirs, 0).start();
+    timer(theirs, 1).start();
+    let owner = Owner::new(&svc);
+    owner.attaches(0, SW_ATTACH_EXCLUSIVE);
+    assert_eq!(idle.free(), SW_OK);
+    assert_eq!(mine.free(), SW_OK);
+    assert_eq!((log.dropped(), svc.pending()), (1, 2));
+    assert_eq!(theirs.free(), SW_BUSY);
+    assert_eq!((log.dropped(), svc.pending()), (1, 2), "and changes nothing");
+    svc.advance(MS);
+    assert_eq!(owner.does(|door| door.poll()), 1);
+    assert_eq!(theirs.free(), SW_BUSY, "its event waits");
+    assert_eq!(theirs.poll(9).len(), 1);
+    assert_eq!(theirs.free(), SW_OK);
+    assert_eq!((log.dropped(), svc.pending()), (2, 0));
+}
+
+#[test]
+fn s2_after_stop_a_start_on_any_shard_is_refused_as_stopped() {
+    let svc = Setup::manual(MS).shards(2).start();
+    let log = Log::new();
+    let owners = [0, 1].map(|shard| {
+        let owner = Owner::new(&svc);
+        owner.attaches(shard, SW_ATTACH_EXCLUSIVE);
+        owner
+    });
+    assert_eq!(svc.try_start(MS, log), Err(SW_BUSY));
+    svc.stop();
+    assert_eq!(svc.try_start(MS, log), Err(SW_STOPPED));
+    assert_eq!(svc.timer().log(log).try_start(), Err(SW_STOPPED));
+    assert_eq!(svc.start_batch(&[svc.timer().log(log).spec()]), Err(SW_STOPPED));
+    drop(owners);
+}
+
+#[test]
 fn q5_exclusive_calls_from_others_are_busy_and_change_nothing() {
     let svc = Setup::manual(MS).start();
     let log = Log::new();

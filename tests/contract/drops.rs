@@ -263,15 +263,18 @@ fn f9_when_a_batch_is_refused_each_spec_is_dropped() {
     assert_eq!(svc.start_batch(&specs), Err(SW_INVALID));
     assert_eq!(log.dropped(), 8);
     assert_eq!(svc.start_batch(&[good; 11]), Err(SW_FULL));
-    assert_eq!(log.dropped(), 19);
+    let nowhere = svc.timer().log(log).shard(9).spec();
+    let mixed: Vec<_> = std::iter::repeat_n(good, 11).chain([nowhere]).collect();
+    assert_eq!(svc.start_batch(&mixed), Err(SW_INVALID), "S4 before S3");
+    assert_eq!(log.dropped(), 31);
     assert_eq!(svc.stats().started, 0, "all or nothing");
     assert_eq!(svc.start_batch(&[good; 10]).unwrap().len(), 10);
     assert_eq!(svc.start_batch(&[good; 1]), Err(SW_FULL));
     assert_eq!(svc.run(MS), 10);
-    assert_eq!(log.dropped(), 30);
+    assert_eq!(log.dropped(), 42);
     svc.stop();
     assert_eq!(svc.start_batch(&[good; 3]), Err(SW_STOPPED));
-    assert_eq!(log.dropped(), 33);
+    assert_eq!(log.dropped(), 45);
 }
 
 #[test]

@@ -162,6 +162,60 @@ fn q2_readable_exactly_while_there_is_something_to_do() {
     assert!(!svc.readable());
 }
 
+/// Neither a level's boundary nor the bucket that a timer lies in makes it readable.
+#[test]
+fn q2_dark_until_due_however_far() {
+    const K: u64 = 1 << 10;
+    for tick in [1_000, MS, 1_234_567] {
+        for ticks in
+            [63, 64, 65, 100, 155, 4_095, 4_096, 5_000, 256 * K + 7, 17 * K * K + 3, K * K * K]
+        {
+            let svc = Setup::manual(tick).start();
+            let log = Log::new();
+            svc.run(3 * tick);
+            let due = svc.now() + ticks * tick;
+            svc.start_at(due, log);
+            svc.start_at(due + 5 * tick, log);
+            assert_eq!(svc.poll(), 0);
+            assert_eq!(svc.next(), due, "{ticks} ticks of {tick}");
+            for early in [ticks / 2 * tick, tick, 1] {
+                svc.advance_to(due - early);
+                assert!(!svc.readable(), "{early} before {ticks} ticks of {tick}");
+            }
+            svc.advance(1);
+            assert!(svc.readable());
+            assert_eq!(svc.poll(), 1);
+            assert_eq!(svc.next(), due + 5 * tick);
+        }
+    }
+}
+
+/// What was due and has ended before the turn does.
+#[test]
+fn q2_what_a_callback_takes_back_is_nothing_to_do() {
+    for attach in [None, Some(SW_ATTACH_SHARED), Some(SW_ATTACH_EXCLUSIVE)] {
+        let svc = Setup::manual(MS).start();
+        let log = Log::new();
+        if let Some(how) = attach {
+            assert_eq!(svc.attach(0, how), SW_OK);
+        }
+        let door = svc.door();
+        svc.start(HOUR, log);
+        svc.start(MS, log);
+        let take_back = move |_: &sw_expiry| {
+            for _ in 0..3 {
+                assert_eq!(door.cancel(door.start(0, log)), SW_OK);
+            }
+        };
+        svc.timer().delay(MS).run(take_back).start();
+        svc.advance(MS);
+        assert!(svc.readable());
+        assert_eq!(svc.poll(), 2);
+        assert_eq!(svc.next(), HOUR);
+        assert!(!svc.readable());
+    }
+}
+
 #[test]
 fn q2_what_a_budget_leaves_keeps_it_readable() {
     let svc = Setup::manual(MS).start();

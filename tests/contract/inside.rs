@@ -235,3 +235,64 @@ fn f3_no_lock_is_held_while_a_hook_runs() {
     assert_eq!(svc.stop(), SW_OK);
     assert_eq!(told.load(Ordering::SeqCst), 2);
 }
+
+/// Armed at or past its deadline it is due at the next turn, though it was due in this one.
+#[test]
+fn t3_a_reset_to_now_in_a_callback_waits_for_the_next_turn() {
+    for attach in [None, Some(SW_ATTACH_SHARED), Some(SW_ATTACH_EXCLUSIVE)] {
+        for past in [true, false] {
+            for tick_of_other in [1, 2] {
+                let svc = Setup::manual(MS).start();
+                let log = Log::new();
+                if let Some(how) = attach {
+                    assert_eq!(svc.attach(0, how), SW_OK);
+                }
+                let door = svc.door();
+                let other = Arc::new(AtomicU64::new(0));
+                let resets = {
+                    let other = other.clone();
+                    move |_: &sw_expiry| {
+                        let other = other.load(Ordering::Relaxed);
+                        let status =
+                            if past { door.reset_at(other, MS) } else { door.reset(other, 0) };
+                        assert_eq!(status, SW_OK);
+                    }
+                };
+                svc.timer().delay(MS).run(resets).start();
+                other.store(svc.start(tick_of_other * MS, log), Ordering::Relaxed);
+                svc.start(2 * MS, log);
+                assert_eq!(svc.run(2 * MS), 2, "{attach:?} {past} {tick_of_other}");
+                assert!(svc.readable());
+                assert_eq!(svc.next(), 2 * MS);
+                assert_eq!(svc.poll(), 1);
+                assert_eq!(log.last().timer, other.load(Ordering::Relaxed));
+                assert_eq!(log.last().deadline, if past { MS } else { 2 * MS });
+            }
+        }
+    }
+}
+
+/// Also where that instant is a point of its old grid.
+#[test]
+fn t3_a_burst_that_resets_itself_to_now_waits_for_the_next_turn() {
+    for period in 1..=4 {
+        let svc = Setup::manual(MS).start();
+        let door = svc.door();
+        let log = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let calls = {
+            let log = log.clone();
+            move |expiry: &sw_expiry| {
+                let mut log = log.lock().unwrap();
+                log.push(expiry.deadline_ns / MS);
+                if log.len() == 2 {
+                    assert_eq!(door.reset(expiry.timer, 0), SW_OK);
+                }
+            }
+        };
+        let burst = SW_TIMER_BURST;
+        svc.timer().delay(period * MS).period(period * MS).flags(burst).run(calls).start();
+        assert_eq!(svc.run(3 * period * MS), 2, "every {period} ticks");
+        assert_eq!(svc.poll(), 1);
+        assert_eq!(*log.lock().unwrap(), [1, 2, 3].map(|nth| nth * period));
+    }
+}

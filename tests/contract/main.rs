@@ -16,6 +16,7 @@ mod handles;
 mod host;
 mod inside;
 mod memory;
+mod notes;
 mod order;
 mod periods;
 mod processes;

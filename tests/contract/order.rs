@@ -91,3 +91,44 @@ fn t6_a_callback_starts_timers_for_the_tick_of_its_own_next_period() {
     assert_eq!(*starter.ahead.lock().unwrap(), [0, 100]);
     assert_eq!(svc.cancel(every), SW_OK);
 }
+
+/// In the order of deadlines too, whatever the wheel had seen before they were armed.
+#[test]
+fn t6_what_is_armed_too_late_comes_by_its_deadline() {
+    for attach in [None, Some(SW_ATTACH_SHARED), Some(SW_ATTACH_EXCLUSIVE)] {
+        for (turn_before, many) in [(false, 5), (true, 5), (true, 64), (true, 65), (true, 1_000)] {
+            let svc = Setup::manual(MS).start();
+            if let Some(how) = attach {
+                assert_eq!(svc.attach(0, how), SW_OK);
+            }
+            svc.advance(2_000 * MS);
+            if turn_before {
+                svc.poll();
+            }
+            let log = Log::new();
+            let timers: Vec<_> = (0..many).map(|n| svc.start_at(n * 7 % 40 * MS, log)).collect();
+            svc.cancel(timers[3]);
+            svc.start_at(2_000 * MS + 1, log);
+            assert_eq!(svc.run(MS), many as usize);
+            let deadlines = log.deadlines();
+            assert!(deadlines.is_sorted(), "{attach:?} {turn_before} {many}: {deadlines:?}");
+        }
+    }
+}
+
+#[test]
+fn t6_what_a_callback_arms_too_late_comes_by_its_deadline() {
+    let svc = Setup::manual(MS).start();
+    let (door, log) = (svc.door(), Log::new());
+    let arms = move |_: &sw_expiry| {
+        for ms in [5, 3, 10, 1, 10, 3] {
+            door.start_at(ms * MS, log);
+        }
+    };
+    svc.timer().delay(10 * MS).run(arms).start();
+    assert_eq!(svc.run(10 * MS), 1);
+    assert_eq!(svc.poll(), 6);
+    assert_eq!(log.deadlines(), [1, 3, 3, 5, 10, 10].map(|ms| ms * MS));
+    let timers = log.timers();
+    assert!(timers[1] != timers[2] && timers[4] != timers[5]);
+}

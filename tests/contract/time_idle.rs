@@ -226,10 +226,22 @@ fn t8_slack_never_early_never_past_its_end() {
         assert_eq!(log.count(), 200);
         for fire in log.fires() {
             let deadline = wanted[&fire.timer];
-            let latest = due(MS, deadline + slack).unwrap();
+            let latest = due(MS, deadline).unwrap().max(deadline + slack);
             assert!(fire.now >= due(MS, deadline).unwrap(), "early: {fire:?}");
             assert!(fire.now <= latest, "slack {slack}: at {} for {deadline}", fire.now);
         }
+    }
+}
+
+/// Rounding up the deadline takes from the slack.
+#[test]
+fn t8_slack_ends_where_it_says() {
+    for (delay_us, slack_us, tick) in [(6_250, 1_500, 7), (6_250, 1_749, 7), (6_250, 1_750, 8)] {
+        let svc = Setup::manual(MS).start();
+        let log = Log::new();
+        svc.timer().delay(delay_us * US).slack(slack_us * US).log(log).start();
+        assert_eq!(svc.run_to(tick * MS - 1), 0);
+        assert_eq!(svc.run_to(tick * MS), 1, "{delay_us} + {slack_us}");
     }
 }
 

@@ -89,6 +89,35 @@ fn of_many_callbacks_one_in_64_is_timed_otherwise() {
 }
 
 #[test]
+fn few_callbacks_are_timed_each() {
+    let svc = Setup::manual(MS).start();
+    let log = Log::counting();
+    for turn in 1..100 {
+        svc.start(MS, log);
+        let nap = Duration::from_millis(if turn == 50 { 20 } else { 0 });
+        svc.timer().delay(MS).run(move |_| std::thread::sleep(nap)).start();
+        assert_eq!(svc.run(MS), 2);
+    }
+    let stats = svc.stats();
+    assert!(stats.callback_max_ns >= 20 * MS && stats.callback_p50_ns < 20 * MS, "{stats:?}");
+}
+
+#[test]
+fn lateness_grows_with_a_long_callback() {
+    let svc = Setup::manual(MS).start();
+    let door = svc.door();
+    let stall = move |_: &sw_expiry| {
+        std::thread::sleep(Duration::from_millis(1));
+        door.advance(60 * MS);
+    };
+    svc.timer().delay(MS).run(stall).start();
+    svc.start(MS, Log::counting());
+    svc.advance(MS);
+    assert_eq!(svc.poll(), 2);
+    assert_eq!(svc.stats().lateness_max_ns, 60 * MS);
+}
+
+#[test]
 fn the_wheel_tells_what_it_holds() {
     let svc = Setup::manual(MS).start();
     let log = Log::counting();

@@ -73,6 +73,37 @@ fn next_is_bounded_by_levels() {
     }
 }
 
+/// Few reminders are not woken for before the first of them is due.
+#[test]
+fn next_due_is_the_first_of_few() {
+    for origin in ORIGINS {
+        let ticks = edges(origin);
+        for (place, &tick) in ticks.iter().enumerate() {
+            let mut model = Model::new(origin);
+            for &later in ticks[place..].iter().rev().take(7).chain([&tick]) {
+                model.file(later).unwrap();
+            }
+            model.check();
+            assert_eq!(model.wheel.next_due(&model.book), Some(tick), "{origin} {tick}");
+            model.advance(tick - 1);
+            assert_eq!(model.wheel.next_due(&model.book), Some(tick), "{origin} {tick}");
+        }
+    }
+}
+
+/// Where it would cost more than a look at a chunk, the bucket's first tick has to do.
+#[test]
+fn next_due_of_many_is_their_bucket() {
+    let mut model = Model::new(0);
+    for _ in 0..ENTRIES {
+        model.file(70).unwrap();
+    }
+    assert_eq!(model.wheel.next_due(&model.book), Some(70));
+    model.file(71).unwrap();
+    assert_eq!(model.wheel.next_due(&model.book), Some(64));
+    model.check();
+}
+
 /// A jump over nothing costs nothing and leaves the wheel as it was.
 #[test]
 fn jumps_short_of_the_first() {

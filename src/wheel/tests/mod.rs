@@ -261,5 +261,12 @@ impl Model {
             let tick = self.book.timers[*slot as usize].allowed[0];
             assert!(next.is_some_and(|next| next <= tick), "next is after {tick}");
         }
+        let looks = self.book.looks.get();
+        let due = self.wheel.next_due(&self.book);
+        self.book.looks.set(looks);
+        assert!(due >= next && due.is_some() == next.is_some());
+        for tick in self.book.timers.iter().filter_map(|timer| timer.tick) {
+            assert!(due.is_some_and(|due| due <= tick), "due is after {tick}");
+        }
     }
 }

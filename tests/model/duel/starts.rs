@@ -144,7 +144,8 @@ impl Game {
         if reference.stopped {
             return SW_STOPPED;
         }
-        if asked.iter().any(|one| !one.is_valid()) {
+        let nowhere = |one: &Asked| matches!(reference.route(one.shard), Err(SW_INVALID));
+        if asked.iter().any(|one| !one.is_valid() || nowhere(one)) {
             return SW_INVALID;
         }
         // Of two that are to be refused the first one is told.

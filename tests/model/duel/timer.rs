@@ -121,7 +121,7 @@ impl Timer {
         self.late = deadline_ns <= now_ns && deadline_ns != NEVER;
         if self.late {
             self.first = self.first.min(ticks.reached(now_ns));
-            self.last = self.first.saturating_add(self.slack_ns / ticks.0);
+            self.last = self.first.max(self.end_of_slack(ticks));
         }
     }
 
@@ -130,8 +130,13 @@ impl Timer {
         self.state = State::Armed;
         self.deadline_ns = deadline_ns;
         self.first = ticks.ceil(deadline_ns);
-        self.last = self.first.saturating_add(self.slack_ns / ticks.0);
+        self.last = self.first.max(self.end_of_slack(ticks));
         self.late = false;
+    }
+
+    /// The last tick within its deadline and slack.
+    fn end_of_slack(&self, ticks: Ticks) -> u64 {
+        self.deadline_ns.saturating_add(self.slack_ns) / ticks.0
     }
 
     /// May it come in a turn that begins now?
