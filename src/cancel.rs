@@ -37,30 +37,46 @@ struct Drop {
 
 /// A drop that this thread is running, and the one around it.
 struct Frame {
+    shard: *const Shard,
     timer: u64,
     outer: *const Frame,
 }
 
+#[cfg(not(loom))]
 thread_local! {
     static DROPS: Cell<*const Frame> = const { Cell::new(ptr::null()) };
 }
+#[cfg(loom)]
+loom::thread_local! {
+    static DROPS: Cell<*const Frame> = Cell::new(ptr::null());
+}
 
-/// Is this thread inside the drop of that timer?
-pub(crate) fn is_dropping(timer: u64) -> bool {
-    let mut frame = DROPS.get();
+/// Is this thread inside a drop of which that holds?
+fn is_inside(mut holds: impl FnMut(&Frame) -> bool) -> bool {
+    let mut next = DROPS.with(Cell::get);
     // SAFETY: frames lie on this thread's stack, and are taken out before they go.
-    while let Some(Frame { timer: this, outer }) = unsafe { frame.as_ref() } {
-        if *this == timer {
+    while let Some(frame) = unsafe { next.as_ref() } {
+        if holds(frame) {
             return true;
         }
-        frame = *outer;
+        next = frame.outer;
     }
     false
 }
 
+/// Is this thread inside the drop of that timer?
+pub(crate) fn is_dropping(timer: u64) -> bool {
+    is_inside(|frame| frame.timer == timer)
+}
+
+/// Is this thread inside the drop of a timer of these shards that it cancelled?
+pub(crate) fn is_in_drop_of(shards: &[Shard]) -> bool {
+    is_inside(|frame| shards.as_ptr_range().contains(&frame.shard))
+}
+
 /// Is this thread inside the drop of any timer that it cancelled?
 pub(crate) fn is_in_drop() -> bool {
-    !DROPS.get().is_null()
+    !DROPS.with(Cell::get).is_null()
 }
 
 impl Ended {
@@ -74,11 +90,12 @@ impl Ended {
         let Some(Drop { function, ctx, slot }) = self.0 else { return };
         let record = shard.slab.at(slot);
         let mut word = record.word();
-        let frame = Frame { timer: shard.handle(slot, word.generation()), outer: DROPS.get() };
-        DROPS.set(&raw const frame);
+        let timer = shard.handle(slot, word.generation());
+        let frame = Frame { shard, timer, outer: DROPS.with(Cell::get) };
+        DROPS.with(|drops| drops.set(&raw const frame));
         // SAFETY: the timer has ended, and only the thread that ended it has this.
         unsafe { drop_host(function, ctx) };
-        DROPS.set(frame.outer);
+        DROPS.with(|drops| drops.set(frame.outer));
         let (free, spent) = shard.slab.freed(word.generation());
         let extra = record.extra_index();
         while let Err(now) = record.swap(word, free) {

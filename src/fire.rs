@@ -216,7 +216,7 @@ impl Turn<'_> {
         let shard = self.shard;
         let Some(callback) = callback_of(callback) else { return };
         self.note_lateness(expiry.deadline_ns);
-        // Relaxed: read back by this thread alone, from inside the callback.
+        // Relaxed: read back by this thread, from inside the callback.
         shard.running.store(expiry.timer, Ordering::Relaxed);
         let each = shard.slow_callback_ns != 0 || nth.wrapping_sub(self.fired) <= TIMED;
         if each || nth % SAMPLE == 1 {
@@ -331,8 +331,11 @@ impl Turn<'_> {
             let index = record.extra_index();
             let drop = drop_of(shard.slab.extras.at(index).drop.load(Ordering::Relaxed));
             if let Some(drop) = drop.filter(|_| !shard.forked()) {
+                // Relaxed, here and below: who waits and follows it has a fence of its own.
+                shard.running.store(shard.handle(slot, word.generation()), Ordering::Relaxed);
                 // SAFETY: the timer has ended with this callback, and only its end runs drop.
                 unsafe { drop_host(drop, record.ctx()) };
+                shard.running.store(0, Ordering::Relaxed);
             }
             // A waiter may have come while drop ran.
             word = record.word();

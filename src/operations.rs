@@ -145,7 +145,7 @@ impl Engine {
         // SAFETY: the port is this thread's.
         let outcome = unsafe { shard.cancel(&port, handle, true) };
         if outcome == Err(Error::Stopped) {
-            shard.outlast(handle, token, from(), &self.shards);
+            shard.outlast(handle, token, from(), self);
         }
         let outcome = outcome?;
         let own = shard.running.load(Ordering::Relaxed) == timer && port.is_owner();
@@ -153,7 +153,7 @@ impl Engine {
             return Err(Error::WouldDeadlock);
         }
         if outcome != Outcome::Done {
-            shard.await_end(handle, token, from(), &self.shards)?;
+            shard.await_end(handle, token, from(), self)?;
         }
         Ok(outcome)
     }

@@ -63,11 +63,11 @@ pub(crate) struct Shard {
     pub(crate) attached: AtomicBool,
     /// The thread that runs a turn now, or 0.
     pub(crate) turner: AtomicU32,
-    /// The timer for whose callback this shard's callback waits, or 0.
+    /// The timer for whose end this shard's callback, or the drop after it, waits, or 0.
     pub(crate) waits_for: AtomicU64,
     /// Moves when a callback that somebody waits for is over.
     pub(crate) epoch: CachePadded<WaitWord>,
-    /// The timer whose callback runs now, or 0. Written by the owner.
+    /// The timer whose callback, or drop after it, runs now, or 0. Written by the owner.
     pub(crate) running: CachePadded<AtomicU64>,
     pub(crate) tally: CachePadded<Tally>,
     core: CachePadded<UnsafeCell<Core>>,

@@ -4,12 +4,15 @@
 //! a timer whose word says so, moves the epoch and wakes all. Nobody spins, and an owner without
 //! waiters pays nothing.
 //!
-//! A wait that could never end is refused: in the thread that runs the shard's turn, and where the
+//! A wait that could never end is refused: in the thread whose turn is at the timer, and where the
 //! wait would close a circle of callbacks that wait for each other. Each such thread writes whom it
 //! waits for, and then follows the chain; of the threads that close a circle at least the last
-//! one sees it whole.
+//! one sees it whole. The drop after a callback counts as part of it. A drop that a cancel runs
+//! is followed by nobody, so it begins no wait; for such a drop anybody may wait, as it closes no circle but by stopping
+//! the service: then those whom the stop waits for wait for it no more.
 
 use crate::cancel::is_in_drop;
+use crate::engine::Engine;
 use crate::handle::Handle;
 use crate::record::Record;
 use crate::shard::Shard;
@@ -35,20 +38,13 @@ impl Shard {
         handle: Handle,
         token: u32,
         from: Option<&Shard>,
-        shards: &[Shard],
+        engine: &Engine,
     ) -> Result<(), Error> {
-        let ending = self.is_ending(handle);
-        // What a drop waits for, and who waits for a drop, is not followed: no such wait is begun where
-        // it could be part of a circle.
-        if (is_in_drop() && (ending || self.runs(handle))) || (from.is_some() && ending) {
-            return Err(Error::WouldDeadlock);
-        }
-        let _waits = if self.runs(handle) {
-            // Relaxed: is it this thread itself?
-            if self.turner.load(Ordering::Relaxed) == token {
+        let _waits = if self.runs(handle) || self.is_ending(handle) {
+            if is_in_drop() || self.is_own(handle, token) {
                 return Err(Error::WouldDeadlock);
             }
-            from.map(|from| Shard::note_wait(from, handle, shards)).transpose()?
+            from.map(|from| Shard::note_wait(from, handle, engine.shards())).transpose()?
         } else {
             None
         };
@@ -58,6 +54,9 @@ impl Shard {
             let word = record.word();
             if word.generation() != handle.generation {
                 return Ok(());
+            }
+            if word.phase().is_ending() && engine.held_by_stop(token, from.is_some()) {
+                return Err(Error::WouldDeadlock);
             }
             let awaited = match word.phase() {
                 Phase::Running | Phase::Doomed => Phase::Awaited,
@@ -80,22 +79,15 @@ impl Shard {
         handle: Handle,
         token: u32,
         from: Option<&Shard>,
-        shards: &[Shard],
+        engine: &Engine,
     ) {
-        // Relaxed: as in `await_end`.
-        if is_in_drop() || self.turner.load(Ordering::Relaxed) == token {
+        if is_in_drop() || self.is_own(handle, token) {
             return;
         }
-        if self.runs(handle) {
-            let Ok(_waits) = from.map(|from| Shard::note_wait(from, handle, shards)).transpose()
-            else {
-                return;
-            };
-            while self.runs(handle) {
-                yield_now();
-            }
-        }
-        while from.is_none() && self.is_ending(handle) {
+        let waits = from.map(|from| Shard::note_wait(from, handle, engine.shards())).transpose();
+        let Ok(_waits) = waits else { return };
+        let called = from.is_some();
+        while self.runs(handle) || self.is_ending(handle) && !engine.held_by_stop(token, called) {
             yield_now();
         }
     }
@@ -112,7 +104,21 @@ impl Shard {
         word.is_some_and(|word| word.generation() == handle.generation && word.phase().is_running())
     }
 
-    /// Notes that the callback that `from` runs waits for that of a timer, unless that closes a circle.
+    /// Is the shard's turn at this timer: in its callback, or in the drop after it?
+    fn is_at(&self, handle: Handle) -> bool {
+        // Relaxed: of a drop, see `note_wait`.
+        self.runs(handle)
+            || self.is_ending(handle) && self.running.load(Ordering::Relaxed) == handle.pack()
+    }
+
+    /// Is it this thread's turn that is at this timer?
+    fn is_own(&self, handle: Handle, token: u32) -> bool {
+        // Relaxed: is it this thread itself?
+        self.is_at(handle) && self.turner.load(Ordering::Relaxed) == token
+    }
+
+    /// Notes that the callback that `from` runs, or the drop after it, waits for the end of a timer, unless that
+    /// closes a circle.
     fn note_wait<'a>(
         from: &'a Shard,
         handle: Handle,
@@ -121,13 +127,14 @@ impl Shard {
         // Relaxed, here and where it is read: see the fence.
         from.waits_for.store(handle.pack(), Ordering::Relaxed);
         let waits = Waits(from);
-        // Full: whoever closes the circle last has its own note and all others' in view.
+        // Full: whoever closes the circle last has its own note and all others' in view, and which drop the one who
+        // wrote a note was in.
         fence(Ordering::SeqCst);
         let mut awaited = handle;
         for _ in 0..=shards.len() {
             let shard = &shards[awaited.shard as usize];
-            // A note can outlive what it says by a moment.
-            if !shard.runs(awaited) {
+            // A note can outlive what it says by a moment; a drop that a cancel runs waits for nobody.
+            if !shard.is_at(awaited) {
                 return Ok(waits);
             }
             if shard.index == from.index {

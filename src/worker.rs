@@ -5,6 +5,7 @@
 //! hosts to end), lets every operation that is inside finish, and then is alone: what is still
 //! armed it hands back.
 
+use crate::cancel::is_in_drop_of;
 use crate::config::{ClockKind, Config, Pinning};
 use crate::engine::Engine;
 use crate::gate::STOPPED;
@@ -12,7 +13,7 @@ use crate::queue::QueueInner;
 use crate::record::drop_of;
 use crate::shard::Shard;
 use crate::status::Error;
-use crate::sync::{AtomicU32, Ordering, leaves_out_upkeep, yield_now};
+use crate::sync::{AtomicBool, AtomicU32, Ordering, leaves_out_upkeep, yield_now};
 use crate::sys::call::{drop_host, thread_hook};
 use crate::sys::futex::WaitWord;
 use crate::sys::memory::boxed;
@@ -34,6 +35,8 @@ pub(crate) struct Lifecycle {
     state: AtomicU32,
     /// The thread that stops it.
     stopper: AtomicU32,
+    /// A thread wants it stopped, and waits for that, inside the drop of a timer that it cancelled.
+    stopped_in_drop: AtomicBool,
     over: WaitWord,
     workers: Mutex<Vec<JoinHandle>>,
     pub(crate) reports: Reports,
@@ -90,6 +93,7 @@ impl Lifecycle {
         Lifecycle {
             state: AtomicU32::new(RUNNING),
             stopper: AtomicU32::new(0),
+            stopped_in_drop: AtomicBool::new(false),
             over: WaitWord::new(),
             workers: Mutex::new(Vec::new()),
             reports: Reports::new(),
@@ -120,6 +124,15 @@ impl Engine {
     pub(crate) fn turn_of(&self, token: u32) -> Option<&Shard> {
         // Relaxed: is it this thread itself?
         self.shards().iter().find(|shard| shard.turner.load(Ordering::Relaxed) == token)
+    }
+
+    /// Would a wait for a drop, by this thread, keep a stop from ending that the drop may wait for? `called`: it is in a
+    /// callback.
+    pub(crate) fn held_by_stop(&self, token: u32, called: bool) -> bool {
+        let life = &self.lifecycle;
+        // Relaxed: who sleeps is woken after the first is set, and the second is the thread's own.
+        life.stopped_in_drop.load(Ordering::Relaxed)
+            && (called || life.stopper.load(Ordering::Relaxed) == token)
     }
 
     /// Is a stop under way?
@@ -176,6 +189,11 @@ impl Engine {
             return Err(Error::WouldDeadlock);
         }
         let life = &self.lifecycle;
+        if is_in_drop_of(self.shards()) {
+            // Callbacks that wait for this drop are waited for here: see `held_by_stop`.
+            life.stopped_in_drop.store(true, Ordering::Relaxed);
+            self.shards().iter().for_each(|shard| shard.epoch.bump_and_wake_all());
+        }
         // Relaxed: one thread stops; the others wait until it is over, or see that they are it.
         match life.state.compare_exchange(RUNNING, STOPPING, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => life.stopper.store(token, Ordering::Relaxed),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sync::UnsafeCell;
+use std::ptr;
 
 /// What the callbacks here work with.
 struct Host {
@@ -237,6 +238,91 @@ fn cancel_wait_vs_cancel() {
         assert_eq!((host.read(), host.seen.dropped()), (1, 1), "{outcome:?}");
         let done = [outcome, canceller.join().unwrap()].map(|outcome| outcome == Outcome::Done);
         assert_ne!(done[0], done[1]);
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// A callback waits for a timer that another thread cancels: it is not refused, and when it goes on the drop has run,
+/// whoever ran it.
+#[test]
+fn cancel_wait_inside_vs_cancel() {
+    unsafe extern "C-unwind" fn wait_and_read(ctx: *mut c_void, _: *const Expiry) {
+        // SAFETY: as in `again`.
+        let host = unsafe { &*ctx.cast::<Host>() };
+        host.service.cancel_wait(host.timer.load(Ordering::Relaxed)).unwrap();
+        assert_eq!((host.read(), host.seen.dropped()), (1, 1));
+        host.answer.store(1, Ordering::Relaxed);
+    }
+    explore("cancel_wait_inside_vs_cancel", Some(2), || {
+        let service = Service::new(4);
+        let host = Host::new(&service);
+        let spec = Spec { drop: Some(plain_drop), ..host.spec(plain, 5) };
+        let timer = service.begin(&spec);
+        host.timer.store(timer, Ordering::Relaxed);
+        service.begin(&host.spec(wait_and_read, 1));
+        service.forward(1);
+        let other = service.clone();
+        let canceller = thread(move || other.end(timer));
+        assert_eq!(service.turn0(), 1);
+        canceller.join().unwrap();
+        assert_eq!(host.answer.load(Ordering::Relaxed), 1);
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// As `cancel_wait_circle`, but one of the two waits in the drop after its callback.
+#[test]
+fn cancel_wait_circle_with_a_drop() {
+    unsafe extern "C-unwind" fn wait_in_drop(ctx: *mut c_void) {
+        // SAFETY: as in `again`.
+        unsafe { wait_for_other(ctx, ptr::null()) };
+    }
+    unsafe extern "C-unwind" fn nothing(_: *mut c_void, _: *const Expiry) {}
+    explore("cancel_wait_circle_with_a_drop", Some(2), || {
+        let service = Service::with(Mode::Driven, 2, 4);
+        let hosts = [Host::new(&service), Host::new(&service)];
+        let first = Spec { drop: Some(wait_in_drop), ..hosts[0].spec(nothing, 1) };
+        let first = service.begin(&Spec { shard: 0, ..first });
+        let second = service.begin(&Spec { shard: 1, ..hosts[1].spec(wait_for_other, 1) });
+        hosts[0].timer.store(second, Ordering::Relaxed);
+        hosts[1].timer.store(first, Ordering::Relaxed);
+        service.forward(1);
+        let other = service.clone();
+        let poller = thread(move || other.poll(1, 0).unwrap());
+        service.poll(0, 0).unwrap();
+        poller.join().unwrap();
+        assert_eq!(hosts[0].seen.fired(), 1);
+        assert_eq!(service.quiet().pending, 0);
+        threads::leave(true);
+    });
+}
+
+/// A callback waits for a drop that another thread's cancel runs, and in which that thread stops the service: all
+/// come to an end.
+#[test]
+fn cancel_wait_inside_vs_stop_in_drop() {
+    unsafe extern "C-unwind" fn stop_in_drop(ctx: *mut c_void) {
+        // SAFETY: as in `again`.
+        let host = unsafe { &*ctx.cast::<Host>() };
+        let stopped = host.service.stop(&mut |_, _, _| {});
+        host.answer.store(u32::from(stopped.is_ok()), Ordering::Relaxed);
+    }
+    explore("cancel_wait_inside_vs_stop_in_drop", Some(2), || {
+        let service = Service::new(4);
+        let [host, waiter] = [Host::new(&service), Host::new(&service)];
+        let spec = Spec { drop: Some(stop_in_drop), ..host.spec(plain, 5) };
+        let timer = service.begin(&spec);
+        waiter.timer.store(timer, Ordering::Relaxed);
+        service.begin(&waiter.spec(wait_for_other, 1));
+        service.forward(1);
+        let other = service.clone();
+        let canceller = thread(move || other.end(timer));
+        service.poll(0, 0).ok();
+        // The callback's cancel may have won: then it is refused to stop.
+        let won = canceller.join().unwrap() == Outcome::Done;
+        assert_eq!(host.answer.load(Ordering::Relaxed), u32::from(won));
         assert_eq!(service.quiet().pending, 0);
         threads::leave(true);
     });

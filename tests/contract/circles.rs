@@ -4,6 +4,7 @@ use crate::cancel::Standing;
 use crate::support::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A ring of shards whose callbacks each wait for the next one's: at least one is refused, all
 /// come to an end, none runs again.
@@ -185,6 +186,108 @@ fn c5_a_wait_and_a_stop_for_one_callback() {
                 assert_eq!(wait.join().unwrap(), expected);
                 assert_eq!(stop.join().unwrap(), SW_OK);
             });
+        }
+    });
+}
+
+/// Timers on two shards that wait for each other, the first in its drop after its callback, the second in its
+/// callback: one is refused, and both come to an end.
+#[test]
+fn c5_a_circle_of_a_callback_and_the_drop_after_one() {
+    alone("circles::c5_a_circle_of_a_callback_and_the_drop_after_one", || {
+        for round in 0..20 {
+            let svc = Setup::threaded(2).start();
+            let door = svc.door();
+            let handles: Arc<[AtomicU64; 2]> = Arc::default();
+            let [entered, called, dropping, refused, over]: [Arc<AtomicU64>; 5] =
+                Default::default();
+            let wait = |nth: usize| {
+                let (handles, refused, over) = (handles.clone(), refused.clone(), over.clone());
+                move || {
+                    let status = door.cancel_wait(handles[1 - nth].load(Ordering::SeqCst));
+                    assert_ne!(status, SW_OK);
+                    refused.fetch_add(u64::from(status == SW_WOULD_DEADLOCK), Ordering::SeqCst);
+                    over.fetch_add(1, Ordering::SeqCst);
+                }
+            };
+            let (waits, waits_too) = (wait(0), wait(1));
+            let stage = |stage: &Arc<AtomicU64>| {
+                let stage = stage.clone();
+                move || eventually("both inside", || stage.load(Ordering::SeqCst) == 1)
+            };
+            let (met, meets) = (entered.clone(), stage(&called));
+            let callback = move |_: &sw_expiry| {
+                met.store(1, Ordering::SeqCst);
+                meets();
+            };
+            let (met, meets) = (called.clone(), stage(&entered));
+            let drops = (round % 2 == 0).then(|| stage(&dropping));
+            let other = move |_: &sw_expiry| {
+                met.store(1, Ordering::SeqCst);
+                meets();
+                // Or it waits for the callback first, and then still for the drop.
+                if let Some(drops) = &drops {
+                    drops();
+                }
+                waits_too();
+            };
+            let dropped = move || {
+                dropping.store(1, Ordering::SeqCst);
+                waits();
+            };
+            let timers = [
+                svc.timer().shard(0).delay(HOUR).run(callback).ended(dropped).start(),
+                svc.timer().shard(1).delay(HOUR).run(other).start(),
+            ];
+            for (place, timer) in handles.iter().zip(timers) {
+                place.store(timer, Ordering::SeqCst);
+            }
+            for timer in timers {
+                assert_eq!(svc.reset(timer, 0), SW_OK);
+            }
+            eventually("both ended", || over.load(Ordering::SeqCst) == 2);
+            assert_ne!(refused.load(Ordering::SeqCst), 0);
+        }
+    });
+}
+
+/// A callback waits for a drop that another thread's cancel runs, and that one for the end of the service.
+#[test]
+fn c5_a_circle_through_a_stop() {
+    alone("circles::c5_a_circle_through_a_stop", || {
+        for first_stops in [false, true] {
+            let svc = Setup::threaded(1).start();
+            let door = svc.door();
+            let [called, answer]: [Arc<AtomicU64>; 2] = Default::default();
+            let dropping = Arc::new(Gate::new());
+            let (begun, calls, runs) = (dropping.clone(), called.clone(), called.clone());
+            let ended = move || {
+                begun.open();
+                eventually("the callback runs", || calls.load(Ordering::SeqCst) == 1);
+                // Most likely it waits by then.
+                std::thread::sleep(Duration::from_millis(20));
+                assert_eq!(door.stop(), SW_OK);
+            };
+            let timer = svc.timer().delay(HOUR).run(|_| {}).ended(ended).start();
+            let (begun, told) = (dropping.clone(), answer.clone());
+            let call = move |_: &sw_expiry| {
+                begun.wait();
+                called.store(1, Ordering::SeqCst);
+                told.store(door.cancel_wait(timer) as u64, Ordering::SeqCst);
+            };
+            svc.timer().run(call).start();
+            std::thread::scope(|scope| {
+                if first_stops {
+                    scope.spawn(|| {
+                        eventually("the callback runs", || runs.load(Ordering::SeqCst) == 1);
+                        assert_eq!(svc.stop(), SW_OK);
+                    });
+                }
+                scope.spawn(|| assert_eq!(svc.cancel(timer), SW_OK));
+            });
+            let answer = answer.load(Ordering::SeqCst) as i64;
+            let refused = [SW_WOULD_DEADLOCK, SW_STOPPED].map(|status| status as i64);
+            assert!(refused.contains(&answer), "{answer}");
         }
     });
 }

@@ -113,6 +113,41 @@ fn c5_not_found_means_that_another_threads_drop_has_run_too() {
 }
 
 #[test]
+fn c5_a_callback_waits_for_a_drop_on_another_thread() {
+    // On another shard's thread, after a callback; on a thread that cancels; the same for this very shard's timer.
+    for (shard, cancels) in [(1, false), (1, true), (0, true)] {
+        let svc = Setup::threaded(2).start();
+        let door = svc.door();
+        let (dropping, waiting) = (Arc::new(Gate::new()), Arc::new(Gate::new()));
+        let dropped = Arc::new(AtomicBool::new(false));
+        let (begun, meets, over) = (dropping.clone(), waiting.clone(), dropped.clone());
+        let ended = move || {
+            begun.open();
+            meets.wait();
+            std::thread::sleep(Duration::from_millis(30));
+            over.store(true, Ordering::SeqCst);
+        };
+        let timer = svc.timer().shard(shard).delay(HOUR).run(|_| {}).ended(ended).start();
+        let (told, answer) = std::sync::mpsc::channel();
+        let call = move |_: &sw_expiry| {
+            dropping.wait();
+            waiting.open();
+            let answer = door.cancel_wait(timer);
+            told.send((answer, dropped.load(Ordering::SeqCst))).unwrap();
+        };
+        svc.timer().shard(0).run(call).start();
+        if cancels {
+            assert_eq!(svc.cancel(timer), SW_OK);
+        } else {
+            assert_eq!(svc.reset(timer, 0), SW_OK);
+        }
+        let limit = Duration::from_secs(20);
+        let answer = answer.recv_timeout(limit).unwrap();
+        assert_eq!(answer, (SW_NOT_FOUND, true), "its drop has run: {shard}, {cancels}");
+    }
+}
+
+#[test]
 fn c5_whatever_it_answers_the_writes_are_visible_and_the_drop_has_run() {
     // The wait meets the timer at every stage: before, inside and after its callback.
     let svc = Setup::threaded(1).tick(US).start();
