@@ -211,7 +211,7 @@ pub(crate) const CHANGES: &[Change] = &[
     Change {
         name: "deliver_recheck_skipped",
         what: "a delivery does not look again whether its timer is armed",
-        file: "src/queue.rs",
+        file: "src/queue/deliver.rs",
         text: "if record.word() != word {
             return None;
         }",

@@ -44,6 +44,7 @@ const MODULES: &[(&str, &str)] = &[
     ("src/operations.rs", "the host's functions; the caller's port"),
     ("src/plain.rs", "the caller's port; the owner's wheel; slots that are this thread's"),
     ("src/port.rs", "the slots cell of the claiming thread"),
+    ("src/queue/deliver.rs", "queues that timers name; the owner's lane and wheel"),
     ("src/queue.rs", "queues that timers name; the host's event array"),
     ("src/queues.rs", "the host's queues"),
     ("src/record.rs", "function pointers in atomics; zeroed memory is a value"),
