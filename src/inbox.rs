@@ -20,6 +20,9 @@ use std::ptr;
 
 /// Entries in a block.
 pub(crate) const BLOCK: usize = if cfg!(loom) { 2 } else { 254 };
+/// Blocks of a chain that needs a second one: as many as are used before an owner who sleeps is woken, and half as many
+/// again for the time that it takes. So a chain has all that it is going to need early.
+const CHAIN: u64 = if cfg!(loom) { 0 } else { 48 };
 
 struct Block {
     next: AtomicPtr<Block>,
@@ -113,10 +116,23 @@ impl Inbox {
             // SAFETY: the caller is the producer.
             let producer = unsafe { &mut *producer };
             while BLOCK - producer.used + producer.ahead * BLOCK < count {
-                self.lengthen(producer, &limit)?;
+                self.make_room(producer, &limit)?;
             }
             Ok(())
         })
+    }
+
+    #[cold]
+    fn make_room(&self, producer: &mut Producer, limit: &impl Fn() -> u64) -> Result<(), Error> {
+        self.lengthen(producer, limit)?;
+        // Relaxed: the producer's own.
+        let blocks = self.blocks.load(Ordering::Relaxed);
+        if (2..CHAIN).contains(&blocks) {
+            let most = CHAIN.min(limit() / BLOCK as u64);
+            // Without memory for more there is enough for now.
+            let _ = (blocks..most).try_for_each(|_| self.lengthen(producer, limit));
+        }
+        Ok(())
     }
 
     #[cold]
