@@ -310,6 +310,20 @@ pub(crate) const CHANGES: &[Change] = &[
         instead: "return Ok(waits);",
     },
     Change {
+        name: "drop_not_followed",
+        what: "a wait does not look whether a shard's turn is in a drop",
+        file: "src/wait.rs",
+        text: "self.is_ending(handle) && self.running.load(Ordering::Relaxed) == handle.pack()",
+        instead: "false",
+    },
+    Change {
+        name: "stop_in_drop_wakes_nobody",
+        what: "who stops the service in a drop does not wake those who wait for it",
+        file: "src/worker.rs",
+        text: "self.shards().iter().for_each(|shard| shard.epoch.bump_and_wake_all());",
+        instead: "",
+    },
+    Change {
         name: "note_reused_at_once",
         what: "a note is used again while the owner may rely on it",
         file: "src/extra.rs",
