@@ -148,7 +148,7 @@ unsafe extern "C-unwind" fn unfired(arg: *mut c_void, _: sw_timer, _: *mut c_voi
 }
 
 fn arg(forks: Forks) -> *mut c_void {
-    Box::into_raw(Box::new(forks)).cast()
+    std::ptr::from_ref(keep(forks)).cast_mut().cast()
 }
 
 /// Two timers each of: a plain one, one with a drop, and a periodic one each of whose periods is served.

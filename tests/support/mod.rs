@@ -39,7 +39,7 @@ pub use setup::{Setup, Svc};
 pub use shardwheel::capi::*;
 pub use timer::Timer;
 pub use wait::{Gate, eventually, stays, within};
-pub use watch::Ptr;
+pub use watch::{Ptr, keep};
 pub use witness::Witness;
 
 /// One microsecond in nanoseconds.

@@ -45,7 +45,7 @@ impl Watch {
 }
 
 /// Keeps a value until the process ends, where a leak checker still finds it.
-pub(super) fn keep<T: Send + Sync + 'static>(value: T) -> &'static T {
+pub fn keep<T: Send + Sync + 'static>(value: T) -> &'static T {
     static KEPT: Mutex<Vec<Ptr>> = Mutex::new(Vec::new());
     let kept: &'static T = Box::leak(Box::new(value));
     KEPT.lock().unwrap().push(Ptr(std::ptr::from_ref(kept).cast_mut().cast()));
