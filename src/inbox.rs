@@ -20,8 +20,11 @@ use std::ptr;
 
 /// Entries in a block.
 pub(crate) const BLOCK: usize = if cfg!(loom) { 2 } else { 254 };
-/// Blocks of a chain that needs a second one: as many as are used before an owner who sleeps is woken, and half as many
-/// again for the time that it takes. So a chain has all that it is going to need early.
+/// An inbox that needs so many blocks, because its owner sleeps, is going to need more: the owner is not woken before
+/// thousands wait. It gets them at once, so that what is started over and over soon allocates no more.
+const LONG: u64 = 4;
+/// Blocks of such a chain: as many as are used before an owner who sleeps is woken, and half as many again for the time
+/// that this takes.
 const CHAIN: u64 = if cfg!(loom) { 0 } else { 48 };
 
 struct Block {
@@ -127,7 +130,7 @@ impl Inbox {
         self.lengthen(producer, limit)?;
         // Relaxed: the producer's own.
         let blocks = self.blocks.load(Ordering::Relaxed);
-        if (2..CHAIN).contains(&blocks) {
+        if (LONG..CHAIN).contains(&blocks) {
             let most = CHAIN.min(limit() / BLOCK as u64);
             // Without memory for more there is enough for now.
             let _ = (blocks..most).try_for_each(|_| self.lengthen(producer, limit));
