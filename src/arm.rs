@@ -51,13 +51,17 @@ fn needs_extra(spec: &Spec) -> bool {
 }
 
 impl Spec {
+    #[inline(always)]
+    fn to(&self) -> To {
+        let absolute = self.flags & TIMER_ABSOLUTE != 0;
+        if absolute { To::Deadline(self.delay_ns) } else { To::Delay(self.delay_ns) }
+    }
+
     /// When it is due and what it calls, if that is all.
     #[inline(always)]
     pub(crate) fn plain(&self) -> Option<(To, *mut c_void)> {
-        let absolute = self.flags & TIMER_ABSOLUTE != 0;
-        let to = if absolute { To::Deadline(self.delay_ns) } else { To::Delay(self.delay_ns) };
         let plain = self.flags & !TIMER_ABSOLUTE == 0 && !needs_extra(self);
-        (plain && self.callback.is_some()).then(|| (to, pointer_of(self.callback)))
+        (plain && self.callback.is_some()).then(|| (self.to(), pointer_of(self.callback)))
     }
 }
 
@@ -74,10 +78,7 @@ impl Shard {
         spec: &Spec,
         out: *mut u64,
     ) -> Result<(), Error> {
-        let now_ns = match spec.flags & TIMER_ABSOLUTE {
-            0 => clock.now(),
-            _ => clock.now_for(spec.delay_ns),
-        };
+        let (_, now_ns) = spec.to().resolve(clock);
         self.with_credit(port, || {
             // SAFETY: the caller's promises; inside the gate.
             unsafe {

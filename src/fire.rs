@@ -295,19 +295,31 @@ impl Turn<'_> {
             let again = periodic.is_some_and(|(extra, grid)| {
                 word.offset() == grid && due.tick <= self.now_tick && is_burst(extra)
             });
-            // SAFETY: the caller owns the shard.
+            // SAFETY: the caller owns the shard, and `reserve_ready` made room.
             unsafe {
-                shard.with_core(|core| {
-                    // What the callback has started was armed before. Without memory that waits.
-                    let _ = shard.settle_fresh(core, self.clock);
-                    if again && !core.regridded {
-                        core.file_again(record, slot, due.tick);
-                    } else {
-                        core.file_surely(record, slot, due.tick);
-                    }
-                });
+                let again = again && !shard.with_core(|core| core.regridded);
+                self.file_next(record, slot, due.tick, again);
             }
             return;
+        }
+    }
+
+    /// Files the reminder of a timer's next deadline; one that comes `again` in this very turn.
+    ///
+    /// # Safety
+    /// The calling thread owns the shard, and has reserved room in `ready`.
+    pub(crate) unsafe fn file_next(&self, record: &Record, slot: u32, tick: u64, again: bool) {
+        // SAFETY: the caller owns the shard.
+        unsafe {
+            self.shard.with_core(|core| {
+                // What the callbacks of this turn have started was armed before. Without memory that waits.
+                let _ = self.shard.settle_fresh(core, self.clock);
+                if again {
+                    core.file_again(record, slot, tick);
+                } else {
+                    core.file_surely(record, slot, tick);
+                }
+            });
         }
     }
 

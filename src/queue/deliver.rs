@@ -86,17 +86,7 @@ impl Turn<'_> {
             // The rest of a burst is due in this turn, too: it finds the event waiting, unless that has been taken.
             let again = grid.burst && next_due.tick <= self.now_tick;
             // SAFETY: the caller owns the shard, and `reserve_ready` made room.
-            unsafe {
-                shard.with_core(|core| {
-                    // What callbacks of this turn have started was armed before.
-                    let _ = shard.settle_fresh(core, self.clock);
-                    if again {
-                        core.file_again(record, slot, next_due.tick);
-                    } else {
-                        core.file_surely(record, slot, next_due.tick);
-                    }
-                });
-            }
+            unsafe { self.file_next(record, slot, next_due.tick, again) };
         }
         if periodic {
             shard.slab.release(word.offset());
