@@ -20,12 +20,6 @@ use std::ptr;
 
 /// Entries in a block.
 pub(crate) const BLOCK: usize = if cfg!(loom) { 2 } else { 254 };
-/// An inbox that needs so many blocks, because its owner sleeps, is going to need more: the owner is not woken before
-/// thousands wait. It gets them at once, so that what is started over and over soon allocates no more.
-const LONG: u64 = 4;
-/// Blocks of such a chain: as many as are used before an owner who sleeps is woken, and half as many again for the time
-/// that this takes.
-const CHAIN: u64 = if cfg!(loom) { 0 } else { 48 };
 
 struct Block {
     next: AtomicPtr<Block>,
@@ -119,23 +113,10 @@ impl Inbox {
             // SAFETY: the caller is the producer.
             let producer = unsafe { &mut *producer };
             while BLOCK - producer.used + producer.ahead * BLOCK < count {
-                self.make_room(producer, &limit)?;
+                self.lengthen(producer, &limit)?;
             }
             Ok(())
         })
-    }
-
-    #[cold]
-    fn make_room(&self, producer: &mut Producer, limit: &impl Fn() -> u64) -> Result<(), Error> {
-        self.lengthen(producer, limit)?;
-        // Relaxed: the producer's own.
-        let blocks = self.blocks.load(Ordering::Relaxed);
-        if (LONG..CHAIN).contains(&blocks) {
-            let most = CHAIN.min(limit() / BLOCK as u64);
-            // Without memory for more there is enough for now.
-            let _ = (blocks..most).try_for_each(|_| self.lengthen(producer, limit));
-        }
-        Ok(())
     }
 
     #[cold]

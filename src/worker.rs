@@ -307,10 +307,6 @@ pub(crate) fn work(engine: &Engine, index: u32, cpu: Option<u32>) {
         // SAFETY: the host gave the hook for this.
         unsafe { thread_hook(hook, hooks.arg, index) };
     }
-    if !cfg!(loom) {
-        // SAFETY: this thread owns the shard.
-        unsafe { shard.with_core(|core| core.prepare()) };
-    }
     let goes_on = || !shard.gate.is(STOPPED) && !shard.forked();
     while goes_on() {
         // SAFETY: this thread owns the shard and the port, and runs one turn at a time.

@@ -217,41 +217,6 @@ fn s8_threaded() {
     nothing_is_allocated("threaded", svc.door(), fire, Some(&STUCK));
 }
 
-/// Entries that the thread of shard 0 has not taken in.
-fn behind(svc: &Svc) -> u64 {
-    // SAFETY: plain numbers.
-    let mut details: sw_details = unsafe { std::mem::zeroed() };
-    details.size = size_of::<sw_details>();
-    // SAFETY: the service lives; the details are writable.
-    assert_eq!(unsafe { sw_details_read(svc.raw(), 0, &mut details) }, SW_OK);
-    details.inbox_depth
-}
-
-/// The working set is reached early also where a thread is asleep while all is started and cancelled: it is woken, and
-/// takes in, much later.
-#[test]
-fn s8_threaded_after_a_short_warm_up() {
-    let _one = one_at_a_time();
-    let count_me = |_| COUNTED.with(|counted| counted.set(true));
-    let svc = Setup::threaded(1).on_thread_start(count_me).start();
-    let log = Log::counting();
-    let mut timers = [SW_TIMER_NONE; 1_000];
-    let mut round = || {
-        for timer in &mut timers {
-            *timer = svc.start(HOUR, log);
-        }
-        for &timer in &timers {
-            assert_eq!(svc.cancel(timer), SW_OK);
-        }
-        // However late a busy machine lets the thread run.
-        while behind(&svc) >= 8_192 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    };
-    (0..3).for_each(|_| round());
-    assert_eq!(allocations(|| (0..40).for_each(|_| round())), 0);
-}
-
 #[test]
 fn s8_in_callbacks() {
     let _one = one_at_a_time();

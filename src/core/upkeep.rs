@@ -15,12 +15,6 @@ const ROOMY: usize = 16;
 pub(super) const COMPACT_FROM: usize = 4_096;
 
 impl Core {
-    /// Takes memory for as many reminders as come together before the dead ones are dropped. An owner who sleeps long
-    /// would come to need it late, when the host takes its timers to be warm. Without memory it comes later.
-    pub(crate) fn prepare(&mut self) {
-        let _ = self.wheel.prepare(COMPACT_FROM);
-    }
-
     /// Drops dead reminders once they outnumber the live ones: visits at most so many that the
     /// visits keep ahead of what has been filed or has died since the last time.
     pub(crate) fn compact(&mut self, slab: &Slab, live: usize, empty: bool) {

@@ -127,18 +127,12 @@ impl Buckets {
     /// The rare end of `push`, which without it is small enough to be inlined.
     #[inline(never)]
     fn push_first(&mut self, bucket: usize, reminder: Reminder) -> Result<(), NoMemory> {
-        self.prepare(1)?;
-        self.push_reserved(bucket, reminder);
-        Ok(())
-    }
-
-    /// Takes memory for so many chunks more.
-    pub(super) fn prepare(&mut self, chunks: usize) -> Result<(), NoMemory> {
-        self.pool.reserve(chunks)?;
+        self.pool.reserve(1)?;
         if self.chunks.is_empty() {
             self.chunks.try_reserve_exact(BUCKETS).map_err(|_| NoMemory)?;
             self.chunks.resize(BUCKETS, 0);
         }
+        self.push_reserved(bucket, reminder);
         Ok(())
     }
 

@@ -69,11 +69,6 @@ impl Wheel {
         }
     }
 
-    /// Takes memory for so many reminders, if they come to full chunks.
-    pub(crate) fn prepare(&mut self, reminders: usize) -> Result<(), NoMemory> {
-        self.buckets.prepare(reminders.div_ceil(ENTRIES))
-    }
-
     /// The tick up to which everything has been collected; see the ground rules for this tick
     /// itself.
     #[inline]
